@@ -1,3 +1,86 @@
-"""How far to trust each prediction of a neural-network classifier, told by the training points around it."""
+"""How far to trust each prediction of a neural-network classifier, told by the training points around it.
+
+    any network ──▶ Embeddings ──▶ Bank ──▶ distance, margin, ... ──▶ Trust ──▶ evaluate ──▶ Evaluation
+                    (plain arrays)          (scores)
+
+``Embeddings`` are what a network says of some inputs. A ``Bank`` holds the training points. A score looks at both and
+gives a ``Trust`` for every prediction: rank by its ``log_odds``, show its ``confidence``, explain by its ``neighbors``.
+``evaluate`` tells how good a score is. Everything below is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "Bank": "bank",
+    "Embeddings": "values",
+    "Evaluation": "evaluate",
+    "NeighborConfidence": "estimator",
+    "Neighbors": "values",
+    "Trust": "values",
+    "VicinalError": "errors",
+    "distance": "score",
+    "energy": "score",
+    "entropy": "score",
+    "evaluate": "evaluate",
+    "kth_distance": "score",
+    "mahalanobis": "score",
+    "margin": "score",
+    "max_logit": "score",
+    "top_two_gap": "score",
+    "trust_ratio": "score",
+}
+
+__all__ = [  # noqa: RUF022  sorted without regard to case
+    "Bank",
+    "distance",
+    "Embeddings",
+    "energy",
+    "entropy",
+    "evaluate",
+    "Evaluation",
+    "kth_distance",
+    "mahalanobis",
+    "margin",
+    "max_logit",
+    "NeighborConfidence",
+    "Neighbors",
+    "top_two_gap",
+    "Trust",
+    "trust_ratio",
+    "VicinalError",
+]
+
+if TYPE_CHECKING:
+    from vicinal.bank import Bank
+    from vicinal.errors import VicinalError
+    from vicinal.estimator import NeighborConfidence
+    from vicinal.evaluate import Evaluation, evaluate
+    from vicinal.score import (
+        distance,
+        energy,
+        entropy,
+        kth_distance,
+        mahalanobis,
+        margin,
+        max_logit,
+        top_two_gap,
+        trust_ratio,
+    )
+    from vicinal.values import Embeddings, Neighbors, Trust
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'vicinal' has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"vicinal.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

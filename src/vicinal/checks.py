@@ -16,22 +16,30 @@ import numpy.typing as npt
 from vicinal.errors import InputError, ShapeError
 
 __all__ = [
+    "Flags",
     "Floats",
     "Integers",
+    "Pixels",
     "Vectors",
     "array",
+    "flags",
     "fraction",
+    "images",
     "labels",
     "logits",
+    "numbers",
     "one_of",
     "probabilities",
     "same_length",
+    "unit_vectors",
     "vectors",
     "whole",
 ]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
 Integers: TypeAlias = npt.NDArray[np.int64]
+Pixels: TypeAlias = npt.NDArray[np.uint8]
 Vectors: TypeAlias = npt.NDArray[np.float32]
 _Name = TypeVar("_Name", bound=str)
 
@@ -86,6 +94,18 @@ def vectors(value: Any, name: str, *, columns: int | None = None) -> Vectors:
     return rounded
 
 
+def unit_vectors(found: Vectors, name: str) -> Vectors:
+    """Vectors divided by their lengths, in float64, rounded to float32; zeros have no direction and are refused."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", found, found, dtype=np.float64))
+    zero = np.flatnonzero(lengths == 0)
+    if zero.size:
+        raise InputError(
+            f"{name}: expected vectors with a direction, got zeros in row {zero[0]} ({zero.size} such rows)"
+        )
+    divided: Vectors = (found / lengths[:, None]).astype(np.float32)
+    return divided
+
+
 def logits(value: Any, name: str, *, rows: int | None = None) -> Floats:
     """Logits (n, c) as float64, c of at least 2, every entry finite."""
     found = array(value, name)
@@ -133,6 +153,62 @@ def labels(value: Any, name: str, *, rows: int | None = None, of: str = "vector"
     if found.dtype.kind in "fu" and found.size and float(np.abs(found).max()) >= 2.0**63:
         raise InputError(f"{name}: expected whole numbers below 2^63, got {found.max()}")
     return np.ascontiguousarray(found, dtype=np.int64)
+
+
+def numbers(value: Any, name: str, *, rows: int | None = None, low: float = -np.inf, high: float = np.inf) -> Floats:
+    """Numbers (n,) as float64, one for each prediction, finite and from ``low`` to ``high``, both included."""
+    found = _one_each(value, name, rows)
+    converted = np.ascontiguousarray(found, dtype=np.float64)
+    wrong = np.flatnonzero(~np.isfinite(converted))
+    if wrong.size:
+        raise InputError(
+            f"{name}: expected finite numbers, got {found[wrong[0]]} in row {wrong[0]} ({wrong.size} such rows); "
+            "remove or repair these rows"
+        )
+    wrong = np.flatnonzero((converted < low) | (converted > high))
+    if wrong.size:
+        raise InputError(
+            f"{name}: expected numbers from {low:g} to {high:g}, got {found[wrong[0]]} in row {wrong[0]} "
+            f"({wrong.size} such rows)"
+        )
+    return converted
+
+
+def flags(value: Any, name: str, *, rows: int | None = None) -> Flags:
+    """Yes or no (n,) as booleans, one for each prediction; 0 and 1 will do."""
+    found = _one_each(value, name, rows)
+    wrong = np.flatnonzero((found != 0) & (found != 1))
+    if wrong.size:
+        raise InputError(
+            f"{name}: expected booleans, or 0 and 1, got {found[wrong[0]]} in row {wrong[0]} ({wrong.size} such rows)"
+        )
+    return np.ascontiguousarray(found, dtype=np.bool_)
+
+
+def images(value: Any, name: str, *, shape: tuple[int, int, int] | None = None) -> Pixels:
+    """Images (n, h, w, c) of uint8, grey (c = 1) or RGB (c = 3), C-ordered; (n, h, w) gains its one channel.
+
+    Args:
+        value: the array.
+        name: what the user calls it.
+        shape: (h, w, c), where it is already known.
+    """
+    found = array(value, name)
+    wanted = "(n, h, w, 1 or 3)" if shape is None else f"(n, {shape[0]}, {shape[1]}, {shape[2]})"
+    if found.dtype != np.uint8:
+        raise InputError(f"{name}: expected pixels as uint8, from 0 to 255, got {found.dtype}; convert them first")
+    if found.ndim == 3 and (shape is None or shape[2] == 1):
+        found = found[..., None]
+    if found.ndim != 4:
+        hint = "; for one image, pass images[None]" if found.ndim in (2, 3) else ""
+        raise ShapeError(f"{name}: expected shape {wanted}, got {_shape(found)}{hint}")
+    fits = found.shape[3] in (1, 3) if shape is None else found.shape[1:] == shape
+    if not fits:
+        hint = "; channels come last" if found.shape[1] in (1, 3) and found.shape[3] not in (1, 3) else ""
+        raise ShapeError(f"{name}: expected shape {wanted}, got {_shape(found)}{hint}")
+    if 0 in found.shape:
+        raise ShapeError(f"{name}: expected at least one image of at least one pixel, got {_shape(found)}")
+    return np.ascontiguousarray(found)
 
 
 def whole(value: Any, name: str, *, low: int, high: int | None = None, why: str = "") -> int:
@@ -195,6 +271,15 @@ def _refuse_nonfinite(found: npt.NDArray[Any], name: str, original: npt.NDArray[
             f"{name}: expected finite numbers, got {said} in row {row}, column {column} ({rows_said}); "
             "remove or repair these rows"
         )
+
+
+def _one_each(value: Any, name: str, rows: int | None) -> npt.NDArray[Any]:
+    found = array(value, name)
+    if found.ndim != 1 or len(found) == 0:
+        raise ShapeError(f"{name}: expected shape (n,), one for each of at least one prediction, got {_shape(found)}")
+    if rows is not None and len(found) != rows:
+        raise ShapeError(f"{name}: expected {rows}, one for each prediction, got {len(found)}")
+    return found
 
 
 def _outside(row: Floats) -> float:

@@ -202,6 +202,8 @@ class Trust:
         neighbors: the reason, for the scores that look at neighbours.
         rival: the class that speaks most against each prediction, for ``distance``.
         notes: what the reader should know, such as a predicted class that the bank has never seen.
+        probability: whether the confidence claims to be the probability that the prediction is right, so that its
+            calibration may be measured.
     """
 
     name: str
@@ -211,6 +213,7 @@ class Trust:
     neighbors: Neighbors | None = None
     rival: Rival | None = None
     notes: tuple[str, ...] = ()
+    probability: bool = False
 
     def __len__(self) -> int:
         return len(self.confidence)

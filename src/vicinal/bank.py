@@ -1,0 +1,287 @@
+"""The bank: the training points that vouch for predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vicinal import checks, store
+from vicinal.checks import Floats, Integers, Vectors
+from vicinal.errors import FileError, InputError, ShapeError
+from vicinal.search import BruteSearch, Found, Masses, Points, kernels
+from vicinal.search.protocol import Codes
+from vicinal.values import Nearest, Neighbors
+
+__all__ = ["Bank"]
+
+BANK_FORMAT = "vicinal.bank"
+BANK_VERSION = 1
+
+
+class Bank:
+    """Training points in a network's embedding, with their classes, ready to be searched.
+
+    A bank never changes: ``add``, ``remove`` and ``take`` give a new one that shares the vectors with the old, without
+    rebuilding anything. Rows keep the numbers they had when they came in, so the indices in an answer stay those of the
+    user's own arrays, whatever was removed since; added rows are numbered on from the highest row so far.
+
+    Args:
+        vectors: (n, d), float32 without a copy, or anything that converts. A memory-mapped array stays on disk.
+        labels: (n,), whole numbers; gaps, 0 and negative ones are welcome.
+        facts: where the vectors come from, as words to words.
+
+    Example:
+        >>> bank = Bank([[0.0, 0.0], [1.0, 0.0], [5.0, 5.0]], labels=[7, 7, 9])
+        >>> near = bank.nearest([[0.9, 0.0]], k=2)
+        >>> near.indices, near.labels
+        (array([[1, 0]]), array([[7, 7]]))
+        >>> bank.remove([1]).nearest([[0.9, 0.0]], k=1).indices
+        array([[0]])
+    """
+
+    def __init__(self, vectors: Any, labels: Any, *, facts: Mapping[str, str] | None = None) -> None:
+        found = checks.vectors(vectors, "vectors")
+        classes = checks.labels(labels, "labels", rows=len(found))
+        centre = _mean(found)
+        squares = _squared_lengths(found, centre)
+        self._fill(Points((found,), classes, centre, squares), np.arange(len(found)), len(found), dict(facts or {}))
+
+    def _fill(self, points: Points, rows: Integers, next_row: int, facts: dict[str, str]) -> None:
+        self._points, self._rows, self._next_row, self.facts = points, rows, next_row, facts
+        self._search = BruteSearch(points)
+
+    def __len__(self) -> int:
+        return int(self._points.living.sum())
+
+    def __repr__(self) -> str:
+        return f"Bank({len(self)} x {self.dimension}, {len(self.classes)} classes)"
+
+    @property
+    def dimension(self) -> int:
+        """d, the number of columns of the vectors."""
+        return self._points.dimension
+
+    @property
+    def classes(self) -> Integers:
+        """The labels that occur, sorted, each once."""
+        return self._points.classes
+
+    @cached_property
+    def _living(self) -> Integers:
+        return np.flatnonzero(self._points.living)
+
+    @cached_property
+    def rows(self) -> Integers:
+        """(n,), the row numbers of the points, ascending: what ``indices`` in an answer refer to."""
+        return self._rows[self._living]
+
+    @cached_property
+    def labels(self) -> Integers:
+        """(n,), the class of each row in ``rows``."""
+        return self._points.labels[self._living]
+
+    @cached_property
+    def vectors(self) -> Vectors:
+        """(n, d), the vector of each row in ``rows``: the array given, while nothing was added or removed."""
+        whole = len(self._living) == len(self._points)
+        return (
+            self._points.segments[0] if whole and len(self._points.segments) == 1 else self._points.gather(self._living)
+        )
+
+    def nearest(
+        self, queries: Any, k: int = 50, *, predicted: Any = None, exclude_self: bool | Any = False
+    ) -> Neighbors:
+        """The k nearest points of each query, exactly: nearest first, ties by the lowest row.
+
+        Args:
+            queries: (m, d).
+            k: how many, from 1 to the size of the bank (one less with ``exclude_self``).
+            predicted: (m,), a class for each query; with it the answer also holds the nearest point of that class
+                (``same``) and of any other (``other``), wherever they lie, found in the same pass.
+            exclude_self: True where the queries are the bank's own rows, in order: each is left out of its own
+                answer, by its row, so that a duplicate still counts. Or (m,), the row to leave out for each query.
+        """
+        asked, skip, codes = self._asked(queries, predicted, exclude_self)
+        k = checks.whole(k, "k", low=1, high=len(self) - (skip is not None), why=self._why(skip))
+        return self._neighbors(self._search.nearest(asked, k, exclude=skip, predicted=codes))
+
+    def masses(
+        self, queries: Any, predicted: Any, *, k: int, inverse: bool = False, exclude_self: bool | Any = False
+    ) -> tuple[Neighbors, Masses]:
+        """The k nearest, and the weights of every point of the bank summed by class: Eq. 1 without a selection."""
+        asked, skip, codes = self._asked(queries, predicted, exclude_self)
+        assert codes is not None
+        found, masses = self._search.masses(asked, k, codes, inverse=inverse, exclude=skip)
+        return self._neighbors(found), masses
+
+    def codes(self, labels: Integers) -> Codes:
+        """Labels as places in ``classes``; -1 for a class that the bank does not have."""
+        return self._points.code(labels)
+
+    def farthest(self, queries: Vectors) -> Floats:
+        """(m,), a distance beyond which the bank surely has no point: to its centre, plus its radius."""
+        gaps = queries.astype(np.float64) - self._points.centre
+        found: Floats = np.sqrt(np.einsum("ij,ij->i", gaps, gaps)) + self._points.radius
+        return found
+
+    def add(self, vectors: Any, labels: Any) -> Bank:
+        """A bank with more points. Their rows are numbered on from the highest row there ever was."""
+        found = checks.vectors(vectors, "vectors", columns=self.dimension)
+        classes = checks.labels(labels, "labels", rows=len(found))
+        old = self._points
+        points = Points(
+            _merged((*old.segments, found)),
+            np.concatenate([old.labels, classes]),
+            old.centre,
+            np.concatenate([old.squares, _squared_lengths(found, old.centre)]),
+        )
+        end = self._next_row + len(found)
+        return self._like(points, np.concatenate([self._rows, np.arange(self._next_row, end)]), end)
+
+    def remove(self, indices: Any) -> Bank:
+        """A bank without the points at some rows; all others keep their row numbers."""
+        places = self._places(indices)
+        if len(np.unique(places)) == len(self):
+            raise InputError("indices: expected to leave at least one point in the bank, got all of them")
+        squares = self._points.squares.copy()
+        squares[places] = np.inf
+        old = self._points
+        return self._like(Points(old.segments, old.labels, old.centre, squares), self._rows, self._next_row)
+
+    def take(self, indices: Any) -> Bank:
+        """A bank of only the points at some rows, which keep their row numbers. The vectors are copied."""
+        places = np.unique(self._places(indices))
+        if not len(places):
+            raise ShapeError("indices: expected at least one row, got none")
+        old = self._points
+        points = Points((old.gather(places),), old.labels[places], old.centre, old.squares[places])
+        return self._like(points, self._rows[places], self._next_row)
+
+    def unit(self) -> Bank:
+        """The same rows with every vector divided by its length, for cosine neighbours; a zero vector is refused."""
+        bank = Bank(checks.unit_vectors(self.vectors, "bank"), self.labels, facts=self.facts)
+        return self._like(bank._points, self.rows, self._next_row)
+
+    def save(self, path: str | Path) -> None:
+        """Write a ``.safetensors`` file, in place of what is there (docs: File formats)."""
+        points, living = self._points, self._living
+        whole = len(living) == len(points)
+        arrays: dict[str, Any] = {
+            "vectors": points.segments if whole else _pieces(points, living),
+            "labels": points.labels[living],
+            "squares": points.squares[living],
+            "centre": points.centre,
+            "rows": self.rows,
+        }
+        facts = {"facts": self.facts, "next_row": self._next_row}
+        store.write_arrays(path, arrays, form=BANK_FORMAT, version=BANK_VERSION, facts=facts)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Bank:
+        """Open what ``save`` wrote. The vectors stay on disk and are mapped into memory as they are needed."""
+        needs = ("vectors", "labels", "squares", "centre", "rows")
+        arrays, facts = store.read_arrays(path, form=BANK_FORMAT, version=BANK_VERSION, needs=needs)
+        _refuse_disagreement(path, arrays)
+        labels, rows = np.array(arrays["labels"]), np.array(arrays["rows"])
+        points = Points((arrays["vectors"],), labels, np.array(arrays["centre"]), np.array(arrays["squares"]))
+        bank = cls.__new__(cls)
+        bank._fill(points, rows, int(facts["next_row"]), dict(facts["facts"]))
+        return bank
+
+    @classmethod
+    def from_model(cls, model: Any, loader: Any, **options: Any) -> Bank:
+        """Run a torch model over its training data; see :func:`vicinal.learn.embed.from_model` for the options."""
+        from vicinal.values import Embeddings
+
+        return cls.from_embeddings(Embeddings.from_model(model, loader, **options))
+
+    @classmethod
+    def from_embeddings(cls, embeddings: Any) -> Bank:
+        """The bank of some embeddings, which must have labels."""
+        if embeddings.labels is None:
+            raise InputError("embeddings: expected labels, the true classes of the training points, got none")
+        return cls(embeddings.vectors, embeddings.labels, facts=embeddings.facts)
+
+    def _like(self, points: Points, rows: Integers, next_row: int) -> Bank:
+        bank = Bank.__new__(Bank)
+        bank._fill(points, rows, next_row, self.facts)
+        return bank
+
+    def _asked(
+        self, queries: Any, predicted: Any, exclude_self: bool | Any
+    ) -> tuple[Vectors, Integers | None, Codes | None]:
+        asked = checks.vectors(queries, "queries", columns=self.dimension)
+        codes = None
+        if predicted is not None:
+            codes = self.codes(checks.labels(predicted, "predicted", rows=len(asked), of="query"))
+        return asked, self._skip(exclude_self, len(asked)), codes
+
+    def _skip(self, exclude_self: bool | Any, m: int) -> Integers | None:
+        if exclude_self is False:
+            return None
+        if exclude_self is True:
+            if m != len(self):
+                raise ShapeError(
+                    f"queries: expected the bank's own {len(self)} rows, in order, with exclude_self=True, got {m}; "
+                    "or pass the row of each query as exclude_self"
+                )
+            return self._living
+        return self._places(checks.labels(exclude_self, "exclude_self", rows=m, of="query"))
+
+    def _places(self, indices: Any) -> Integers:
+        wanted = checks.labels(indices, "indices")
+        places = np.minimum(np.searchsorted(self._rows, wanted), len(self._rows) - 1)
+        wrong = np.flatnonzero((self._rows[places] != wanted) | ~self._points.living[places])
+        if wrong.size:
+            raise InputError(f"indices: expected rows of the bank, got {wanted[wrong[0]]}, which it does not have")
+        return places
+
+    def _why(self, skip: Integers | None) -> str:
+        return ", the size of the bank" + (" without the query itself" if skip is not None else "")
+
+    def _neighbors(self, found: Found) -> Neighbors:
+        labels, rows = self._points.labels, self._rows
+        same = other = None
+        if found.near_distances is not None and found.near_places is not None:
+            same, other = (
+                Nearest(distances, np.where(places < 0, -1, rows[places]), np.where(places < 0, -1, labels[places]))
+                for distances, places in zip(found.near_distances.T, found.near_places.T, strict=True)
+            )
+        return Neighbors(found.distances, rows[found.places], labels[found.places], same, other)
+
+
+def _mean(vectors: Vectors) -> Floats:
+    total = np.zeros(vectors.shape[1])
+    for start in range(0, len(vectors), 65_536):
+        total += vectors[start : start + 65_536].sum(axis=0, dtype=np.float64)
+    mean: Floats = total / len(vectors)
+    return mean
+
+
+def _squared_lengths(vectors: Vectors, centre: Floats) -> Floats:
+    squares = np.empty(len(vectors))
+    kernels.squared_lengths(vectors, centre, squares)
+    return squares
+
+
+def _merged(segments: tuple[Vectors, ...]) -> tuple[Vectors, ...]:
+    """Join the last segments while the earlier of two is not twice as long: many small additions stay few segments."""
+    while len(segments) > 2 and len(segments[-2]) < 2 * len(segments[-1]):
+        segments = (*segments[:-2], np.concatenate(segments[-2:]))
+    return segments
+
+
+def _pieces(points: Points, living: Integers) -> list[Vectors]:
+    return [points.gather(living[start : start + 65_536]) for start in range(0, len(living), 65_536)]
+
+
+def _refuse_disagreement(path: str | Path, arrays: Mapping[str, Any]) -> None:
+    n = len(arrays["vectors"])
+    lengths = {name: len(arrays[name]) for name in ("labels", "squares", "rows")}
+    sound = arrays["vectors"].ndim == 2 and n > 0 and set(lengths.values()) == {n}
+    if not sound or arrays["centre"].shape != arrays["vectors"].shape[1:]:
+        raise FileError(f"{path}: expected {n} labels, squares and rows, got {lengths}; the file is damaged")

@@ -1,0 +1,325 @@
+"""Scores: how far each prediction can be trusted. Every one returns a ``Trust``; larger is more trustworthy.
+
+The paper's score, and rivals that look at neighbours, take a bank, queries and predictions:
+
+    distance        the predicted class's share of the weight around the query (Eq. 1)
+    kth_distance    how near the k-th neighbour lies, whatever its class
+    trust_ratio     how much farther the nearest other class is than the nearest of the same
+    mahalanobis     how near the query lies to the centre of a class, in units of the spread within classes
+
+Rivals that look at the network's outputs take logits, or probabilities where they are said to be such:
+
+    margin          the largest softmax output
+    entropy         the negative entropy of the softmax outputs
+    top_two_gap     the gap between the two largest softmax outputs
+    max_logit       the largest logit
+    energy          the log-sum of the exponentials of the logits
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from vicinal import checks, mass
+from vicinal.bank import Bank
+from vicinal.checks import Floats, Integers
+from vicinal.errors import InputError
+from vicinal.search import Masses
+from vicinal.values import Neighbors, Rival, Trust
+
+__all__ = [
+    "distance",
+    "energy",
+    "entropy",
+    "kth_distance",
+    "mahalanobis",
+    "margin",
+    "max_logit",
+    "top_two_gap",
+    "trust_ratio",
+]
+
+_SHOWN = 10  # neighbours kept as the reason, where every point of the bank is weighed
+_LEAST = 1e-300  # stands for 0 where a logarithm or a quotient would be infinite
+
+
+def distance(
+    bank: Bank,
+    queries: Any,
+    predicted: Any,
+    *,
+    k: int | Literal["all"] = 50,
+    kernel: mass.Kernel = "exp",
+    exclude_self: bool | Any = False,
+) -> Trust:
+    """The paper's distance score: do the training points around a prediction agree with it?
+
+    With f(x) the query, A(x) its k nearest points of the bank and ŷ the predicted class, the confidence is Eq. 1:
+
+        D(x) = Σ_{j in A, y_j = ŷ} exp(-|f(x) - f(x_j)|) / Σ_{j in A} exp(-|f(x) - f(x_j)|)
+
+    The log-odds are L = log Σ exp(-d | same class) - log Σ exp(-d | other classes), so that D = 1 / (1 + exp(-L)).
+    Where all k neighbours agree, D is 1 and says no more; L then takes the single nearest point of any other class, and
+    where none agrees the nearest of the predicted class, wherever it lies. So L ranks where D is tied: rank by L.
+
+    A predicted class that the bank does not have gets confidence 0, log-odds as if its nearest point lay farther away
+    than any point of the bank, and a note.
+
+    Args:
+        bank: the training points.
+        queries: (m, d), embeddings from the same layer of the same network.
+        predicted: (m,), the classes predicted.
+        k: how many neighbours, or ``"all"``: every point of the bank (to 1e-4 in the log-odds, as the products are
+            float32 there; for a number of neighbours all is float64).
+        kernel: the weight of a neighbour at distance d: ``"exp"`` exp(-d); ``"count"`` 1; ``"inverse"`` 1 / d.
+        exclude_self: as in :meth:`Bank.nearest`, to score the bank's own points.
+
+    Returns:
+        Trust: confidence D in [0, 1], log-odds L, the neighbours, and the rival class.
+
+    Example:
+        >>> bank = Bank([[0.0], [1.0], [4.0]], labels=[0, 0, 1])
+        >>> trust = distance(bank, [[0.5], [3.0]], predicted=[0, 0], k=3)
+        >>> trust.confidence.round(3)
+        array([0.976, 0.335])
+        >>> trust.rival.labels
+        array([1, 1])
+    """
+    kernel = checks.one_of(kernel, "kernel", mass.KERNELS)
+    labels = checks.labels(predicted, "predicted", rows=len(queries), of="query")
+    codes = bank.codes(labels)
+    if k == "all":
+        shown = min(_SHOWN, len(bank) - (exclude_self is not False))
+        if kernel == "count":
+            raise InputError(
+                "kernel: expected 'exp' or 'inverse' with k='all', got 'count', which would not look at all"
+            )
+        near, masses = bank.masses(queries, labels, k=shown, inverse=kernel == "inverse", exclude_self=exclude_self)
+        share = _sigmoid(masses.same - np.logaddexp(masses.rival, masses.rest))
+    else:
+        near = bank.nearest(queries, k, predicted=labels, exclude_self=exclude_self)
+        sums = mass.sum_neighbors(
+            mass.log_weights(near.distances, kernel), bank.codes(near.labels), codes, len(bank.classes)
+        )
+        share, masses = sums.share, sums.masses
+    return _judged(bank, queries, labels, near, share, masses, kernel)
+
+
+def kth_distance(
+    bank: Bank, queries: Any, *, k: int = 50, unit: bool = False, exclude_self: bool | Any = False
+) -> Trust:
+    """How near the k-th neighbour lies, whatever its class: the confidence is minus its distance, in (-inf, 0].
+
+    A rival for novelty (Sun et al., 2022, with ``unit=True``); it does not look at the prediction. Log-odds:
+    -log(distance), which ranks alike.
+
+    Args:
+        bank: the training points.
+        queries: (m, d).
+        k: which neighbour.
+        unit: put all vectors on the unit sphere first; a zero vector is refused.
+        exclude_self: as in :meth:`Bank.nearest`.
+    """
+    if unit:
+        asked = checks.vectors(queries, "queries", columns=bank.dimension)
+        bank, queries = bank.unit(), checks.unit_vectors(asked, "queries")
+    near = bank.nearest(queries, k, exclude_self=exclude_self)
+    farthest = near.distances[:, -1]
+    return Trust("kth_distance", -farthest, -np.log(np.maximum(farthest, _LEAST)), neighbors=near)
+
+
+def trust_ratio(bank: Bank, queries: Any, predicted: Any, *, exclude_self: bool | Any = False) -> Trust:
+    """How many times farther the nearest point of another class lies than the nearest of the predicted one.
+
+    The trust score of Jiang et al. (2018) without its filter; in [0, inf). Log-odds: its logarithm. A class that the
+    bank does not have is taken to lie farther away than any point of the bank.
+    """
+    near = bank.nearest(queries, 1, predicted=predicted, exclude_self=exclude_self)
+    assert near.same is not None
+    assert near.other is not None
+    far = bank.farthest(checks.vectors(queries, "queries"))
+    same = np.maximum(np.where(np.isfinite(near.same.distances), near.same.distances, far), _LEAST)
+    other = np.maximum(np.where(np.isfinite(near.other.distances), near.other.distances, far), _LEAST)
+    labels = checks.labels(predicted, "predicted")
+    log_ratio = np.log(other) - np.log(same)
+    ratio = np.exp(np.minimum(log_ratio, 700.0))
+    return Trust("trust_ratio", ratio, log_ratio, labels, near, notes=_unseen(bank, labels))
+
+
+def mahalanobis(bank: Bank, queries: Any, predicted: Any = None, *, relative: bool = False) -> Trust:
+    """How near the query lies to a class's centre, in units of the spread within classes (Lee et al., 2018).
+
+    With class means μ_c and the covariance Σ that all classes share, the confidence is
+
+        -(x - μ_c)ᵀ Σ⁻¹ (x - μ_c)    in (-inf, 0],
+
+    for the predicted class c, or for the nearest class where no prediction is given. ``relative`` adds the same form
+    with the mean and covariance of all points together (Ren et al., 2021). Log-odds: the confidence itself.
+    Directions in which the bank does not spread at all are left out (a pseudo-inverse).
+    """
+    asked = checks.vectors(queries, "queries", columns=bank.dimension).astype(np.float64)
+    vectors, codes = bank.vectors.astype(np.float64), bank.codes(bank.labels)
+    means = np.stack([vectors[codes == c].mean(axis=0) for c in range(len(bank.classes))])
+    whiten = _whitening(vectors - means[codes])
+    points, centres = asked @ whiten, means @ whiten
+    squares = (points**2).sum(axis=1)[:, None] - 2 * points @ centres.T + (centres**2).sum(axis=1)
+    squares = np.maximum(squares, 0)
+    labels = None if predicted is None else checks.labels(predicted, "predicted", rows=len(asked), of="query")
+    if labels is None:
+        nearest = squares.min(axis=1)
+    else:
+        codes = bank.codes(labels)
+        # a class without points is farther than every class, and farther than any of them can be
+        nearest = np.where(codes >= 0, squares[np.arange(len(asked)), codes], 2 * squares.max(axis=1) + 1)
+    confidence = -nearest
+    if relative:
+        whole = vectors.mean(axis=0)
+        gaps = (asked - whole) @ _whitening(vectors - whole)
+        confidence = confidence + (gaps**2).sum(axis=1)
+    notes = () if labels is None else _unseen(bank, labels)
+    return Trust("mahalanobis", confidence, confidence, labels, notes=notes)
+
+
+def margin(logits: Any = None, *, probabilities: Any = None, temperature: float = 1.0) -> Trust:
+    """The largest softmax output, in [1 / c, 1]: the paper's *max margin*. Log-odds: log(p / (1 - p)), from the logits.
+
+    Args:
+        logits: (n, c); or
+        probabilities: (n, c), rows that sum to 1, said to be such.
+        temperature: what the logits are divided by.
+
+    Example:
+        >>> trust = margin([[40.0, 0.0], [50.0, 0.0]])
+        >>> trust.confidence, trust.log_odds
+        (array([1., 1.]), array([40., 50.]))
+    """
+    logs = _log_softmax(logits, probabilities, temperature)
+    top, rest = _split_top(logs)
+    return Trust("margin", np.exp(top), _finite(top - rest), probability=True)
+
+
+def entropy(logits: Any = None, *, probabilities: Any = None, temperature: float = 1.0) -> Trust:
+    """The negative entropy of the softmax outputs, in [-log c, 0]. Log-odds: -log of the entropy, which ranks alike.
+
+    The entropy's logarithm is summed from logarithms, so that it does not saturate where one output is all but 1.
+    """
+    logs = _log_softmax(logits, probabilities, temperature)
+    top, rest = _split_top(logs)
+    # -log p of the largest output, without cancellation: log(1 + exp(rest - top))
+    surprise = -logs
+    surprise[np.arange(len(logs)), logs.argmax(axis=1)] = np.log1p(np.exp(rest - top))
+    with np.errstate(divide="ignore"):
+        parts = logs + np.log(surprise)
+    log_entropy = _finite(_log_sum(parts))
+    return Trust("entropy", -np.exp(log_entropy), -log_entropy)
+
+
+def top_two_gap(logits: Any = None, *, probabilities: Any = None, temperature: float = 1.0) -> Trust:
+    """The gap between the two largest softmax outputs, in [0, 1]. Log-odds: those of the gap, as if a probability."""
+    logs = _log_softmax(logits, probabilities, temperature)
+    ordered = np.partition(logs, -2, axis=1)
+    first, second = ordered[:, -1], ordered[:, -2]
+    _, rest = _split_top(logs)
+    with np.errstate(divide="ignore"):
+        log_gap = first + np.log(-np.expm1(second - first))
+    log_gap = np.maximum(log_gap, np.log(_LEAST))
+    log_remainder = np.logaddexp(rest, second)  # 1 - (p1 - p2) is all that is not first, and the second once more
+    return Trust("top_two_gap", np.exp(log_gap), _finite(log_gap - log_remainder))
+
+
+def max_logit(logits: Any, *, temperature: float = 1.0) -> Trust:
+    """The largest logit, divided by the temperature, in (-inf, inf) (Hendrycks et al., 2022). Log-odds: the same."""
+    scaled = _scaled(logits, temperature)
+    top = scaled.max(axis=1)
+    return Trust("max_logit", top, top)
+
+
+def energy(logits: Any, *, temperature: float = 1.0) -> Trust:
+    """The negative free energy T log Σ exp(logit / T), in (-inf, inf) (Liu et al., 2020). Log-odds: the same."""
+    found = temperature * _log_sum(_scaled(logits, temperature))
+    return Trust("energy", found, found)
+
+
+def _judged(
+    bank: Bank, queries: Any, labels: Integers, near: Neighbors, share: Floats, masses: Masses, kernel: mass.Kernel
+) -> Trust:
+    """Log-odds and rival from the masses, an empty side filled with the nearest point of its kind."""
+    assert near.same is not None
+    assert near.other is not None
+    far = bank.farthest(checks.vectors(queries, "queries"))
+    sides = []
+    for summed, nearest in ((masses.same, near.same), (masses.rival, near.other)):
+        alone = np.where(np.isfinite(nearest.distances), nearest.distances, far)
+        sides.append(np.where(np.isneginf(summed), mass.log_weights(alone, kernel), summed))
+    same, rival = sides
+    log_odds = same - np.logaddexp(rival, masses.rest)
+    rival_labels = np.where(masses.rival_codes >= 0, bank.classes[masses.rival_codes], near.other.labels)
+    rival_labels = np.where(near.other.indices >= 0, rival_labels, labels)
+    against = Rival(rival_labels, rival - np.logaddexp(same, masses.rest))
+    notes = _unseen(bank, labels)
+    return Trust("distance", share, log_odds, labels, near, against, notes, probability=True)
+
+
+def _unseen(bank: Bank, labels: Integers) -> tuple[str, ...]:
+    missing = bank.codes(labels) < 0
+    if not missing.any():
+        return ()
+    names = ", ".join(str(label) for label in np.unique(labels[missing])[:5])
+    return (f"{int(missing.sum())} predictions name a class that the bank does not have ({names})",)
+
+
+def _scaled(logits: Any, temperature: float) -> Floats:
+    if not (isinstance(temperature, (int, float)) and 0 < temperature < float("inf")):
+        raise InputError(f"temperature: expected a number above 0, got {temperature!r}")
+    return checks.logits(logits, "logits") / temperature
+
+
+def _log_softmax(logits: Any, probabilities: Any, temperature: float) -> Floats:
+    if (logits is None) == (probabilities is None):
+        got = "neither" if logits is None else "both"
+        raise InputError(f"logits, probabilities: expected one of the two, got {got}")
+    if logits is None:
+        with np.errstate(divide="ignore"):
+            logits = np.maximum(np.log(checks.probabilities(probabilities, "probabilities")), np.log(_LEAST))
+    scaled = _scaled(logits, temperature)
+    logs: Floats = scaled - _log_sum(scaled)[:, None]
+    return logs
+
+
+def _split_top(logs: Floats) -> tuple[Floats, Floats]:
+    """The largest log-probability of each row, and the log-sum of all others."""
+    top = logs.argmax(axis=1)
+    others = logs.copy()
+    others[np.arange(len(logs)), top] = -np.inf
+    return logs[np.arange(len(logs)), top], _log_sum(others)
+
+
+def _log_sum(logs: Floats) -> Floats:
+    """The logarithm of Σ exp of each row."""
+    top = logs.max(axis=1, keepdims=True)
+    with np.errstate(over="ignore"):
+        found: Floats = top[:, 0] + np.log(np.exp(logs - top).sum(axis=1))
+    return found
+
+
+def _finite(values: Floats) -> Floats:
+    """Infinities, which only logits beyond 1e300 give, as numbers beyond all others."""
+    return np.clip(values, -1e300, 1e300)
+
+
+def _sigmoid(values: Floats) -> Floats:
+    from scipy.special import expit
+
+    found: Floats = expit(values)
+    return found
+
+
+def _whitening(gaps: Floats) -> Floats:
+    """(d, r): maps to coordinates in which ``gaps`` have unit covariance; directions without spread are left out."""
+    covariance = gaps.T @ gaps / len(gaps)
+    spread, axes = np.linalg.eigh(covariance)
+    keep = spread > spread.max() * len(spread) * np.finfo(np.float32).eps
+    found: Floats = axes[:, keep] / np.sqrt(spread[keep])
+    return found

@@ -1,0 +1,285 @@
+"""Exact search by looking at every point: a matrix product in blocks, sifted while each block is in the cache.
+
+Write c for the centre, σ for a power of two, q̂ = σ² (q - c) and h = σ² |x - c|² / 2. Then
+
+    σ² |x - q|² = σ² |q - c|² + 2 c·q̂ - 2 v    with    v = x·q̂ - h,
+
+so the nearest points have the largest v. In float32, with unit roundoff u and d products summed in any order, v is off
+by at most
+
+    |x| |q̂| (d + 3) u  +  3 u h                (the product; q̂, h and the difference rounded)
+
+plus what may be flushed to zero. That is ``error`` below, with the largest |x| and h of the bank. No decision
+rests on v alone: every point whose v lies within two errors of the k-th best is measured directly, in float64, from its
+float32 entries. A query that cannot be decided so (more ties than there is room, values beyond float32's range) is
+measured against every point directly. The answer is thus brute force's own, ties by lowest place included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vicinal.checks import Floats, Integers, Vectors
+from vicinal.progress import track
+from vicinal.search import kernels
+from vicinal.search.points import Points
+from vicinal.search.protocol import Codes, Found, Masses
+from vicinal.search.threads import cores, spread
+
+__all__ = ["BruteSearch"]
+
+_WIDTH = 1024  # points in a block: with 500 queries a block of products is 2 MB, in the second-level cache of a core
+_QUERIES = 512  # queries that one thread carries through the bank together
+_FEW = 128  # below so many queries the matrix library's own threads are faster than ours
+_ROOM = 24 * 2**20  # bytes for the candidates of one thread
+_SAMPLE = 4096  # points at most in the sample that sets the first bar
+_UNIT = 2.0**-24
+_TINY = 1.2e-38  # the least normal float32: what flushing to zero may cost
+
+
+@dataclass(frozen=True, eq=False)
+class BruteSearch:
+    """Exact search through all points, on all cores.
+
+    Args:
+        points: what to look through.
+    """
+
+    points: Points
+
+    def nearest(
+        self, queries: Vectors, k: int, *, exclude: Integers | None = None, predicted: Codes | None = None
+    ) -> Found:
+        """The k nearest points of each query; see :class:`vicinal.search.protocol.Search`."""
+        return self._gather(queries, k, exclude, predicted, None)[0]
+
+    def masses(
+        self, queries: Vectors, k: int, predicted: Codes, *, inverse: bool = False, exclude: Integers | None = None
+    ) -> tuple[Found, Masses]:
+        """The k nearest, and the summed weights of every point; see :class:`vicinal.search.protocol.Search`.
+
+        Weights are added up from float32 distances, save where rounding would be felt: there they are measured.
+        """
+        found, masses = self._gather(queries, k, exclude, predicted, inverse)
+        assert masses is not None
+        return found, masses
+
+    def _gather(
+        self, queries: Vectors, k: int, exclude: Integers | None, predicted: Codes | None, inverse: bool | None
+    ) -> tuple[Found, Masses | None]:
+        m = len(queries)
+        skip = np.full(m, -1, np.int64) if exclude is None else exclude
+        distances, places = np.empty((m, k)), np.empty((m, k), np.int64)
+        near, near_places = np.full((m, 2), np.inf), np.full((m, 2), -1, np.int64)
+        masses = Masses(np.empty(m), np.empty(m), np.empty(m), np.empty(m, np.int32)) if inverse is not None else None
+
+        def work(rows: slice) -> None:
+            part = _Pass(self, queries[rows], k, skip[rows], None if predicted is None else predicted[rows], inverse)
+            part.run()
+            distances[rows], places[rows] = part.distances, part.places
+            near[rows], near_places[rows] = np.sqrt(part.near), part.near_places
+            if masses is not None:
+                part.fill(masses, rows)
+
+        self._each(m, k, work, classes=0 if inverse is None else len(self.points.classes))
+        if predicted is None:
+            return Found(distances, places), None
+        return Found(distances, places, near, near_places), masses
+
+    def _each(self, m: int, k: int, work: Callable[[slice], None], classes: int) -> None:
+        """Run ``work`` on all queries, a chunk at a time, as many chunks at once as there are cores."""
+        room = _ROOM // (12 * _capacity(k, len(self.points)) + 8 * classes)
+        many = m >= _FEW and room >= _FEW // 2
+        size = max(1, min(room, _QUERIES, -(-m // cores()))) if many else max(1, min(room, _FEW))
+        chunks = [slice(start, min(m, start + size)) for start in range(0, m, size)]
+        together = cores() if many else 1
+        rounds = [chunks[start : start + together] for start in range(0, len(chunks), together)]
+        for batch in track(rounds, "searching"):
+            spread(work, batch)
+
+    @cached_property
+    def scale(self) -> float:
+        """σ², a power of two that brings the longest centred point to about length 1."""
+        longest = self.points.radius**2
+        return 1.0 if longest == 0 else float(2.0 ** -np.round(np.log2(longest)))
+
+    @cached_property
+    def half(self) -> npt.NDArray[np.float32]:
+        """(n,), h; infinite for removed points."""
+        return (self.points.squares * (self.scale / 2)).astype(np.float32)
+
+    @cached_property
+    def sample(self) -> tuple[Vectors, npt.NDArray[np.float32]] | None:
+        """Points drawn at random, fixed for the bank, and their h: enough to guess how near the k-th neighbour is."""
+        living = np.flatnonzero(self.points.living)
+        size = min(_SAMPLE, len(living) // 24)
+        if size < 256:
+            return None
+        places = np.sort(np.random.default_rng(0).choice(living, size, replace=False))
+        return self.points.gather(places), self.half[places]
+
+
+class _Pass:
+    """One chunk of queries on its way through the whole bank."""
+
+    def __init__(
+        self,
+        search: BruteSearch,
+        queries: Vectors,
+        k: int,
+        skip: Integers,
+        predicted: Codes | None,
+        inverse: bool | None,
+    ) -> None:
+        points, scale = search.points, search.scale
+        self.search, self.points, self.queries, self.k, self.skip = search, points, queries, k, skip
+        self.predicted, self.inverse = predicted, inverse
+        m, capacity = len(queries), _capacity(k, len(points))
+        shifted = queries.astype(np.float64) - points.centre
+        lengths = np.einsum("ij,ij->i", shifted, shifted)
+        reach = points.radius + float(np.sqrt(points.centre @ points.centre))  # no living point is longer than this
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = (shifted * scale).astype(np.float32)
+        size = reach * np.sqrt(lengths) * scale
+        self.undecided = ~((size < 1e36) & np.isfinite(scaled).all(axis=1))
+        scaled[self.undecided] = 0
+        self.scaled = scaled
+        d = points.dimension
+        error = size * (d + 3) * _UNIT + 1.5 * _UNIT * points.radius**2 * scale + _TINY * d * (1 + reach)
+        self.slack = np.where(self.undecided, 0, 2.02 * error).astype(np.float32)
+        # v of a point at squared distance s is level[:, 0] - level[:, 1] * s
+        top = scale * (lengths / 2 + shifted @ points.centre)
+        self.level = np.column_stack([top, np.full(m, scale / 2)])
+        self.bars = self._first_bars()
+        self.counts = np.zeros(m, np.int64)
+        self.values = np.empty((m, capacity), np.float32)
+        self.candidates = np.empty((m, capacity), np.int64)
+        self.near = np.full((m, 2), np.inf)
+        self.near_places = np.full((m, 2), -1, np.int64)
+        self.near_bars = np.full((m, 2), kernels.LOWEST)
+        self.distances, self.places = np.empty((m, k)), np.empty((m, k), np.int64)
+        if inverse is not None:
+            # distances whose rounding error, about u (|x| |q̂| + 2h) / σ² / distance, may exceed 1e-5
+            rounding = 4 * _UNIT * (size + points.radius**2 * scale) / scale
+            self.doubt = np.sqrt(rounding * 1e5) if inverse else rounding * 1e5
+            self.reference = np.full((m, 2), np.inf)
+            self.totals = np.zeros((m, len(points.classes)))
+
+    def run(self) -> None:
+        """Go through the bank once, then settle every query."""
+        if not self.undecided.all():
+            self._sift()
+            self._settle()
+        else:
+            self.counts[:] = -1
+        for i in np.flatnonzero((self.counts < 0) | self.undecided):
+            self._measure_all(int(i))
+
+    def fill(self, masses: Masses, rows: slice) -> None:
+        """The masses of this chunk into those of all queries."""
+        assert self.predicted is not None
+        totals, m = self.totals, len(self.totals)
+        each, known = np.arange(m), self.predicted >= 0
+        same = np.zeros(m)
+        same[known] = totals[each[known], self.predicted[known]]
+        totals[each[known], self.predicted[known]] = -1
+        rival = totals.argmax(axis=1)
+        largest = np.maximum(totals[each, rival], 0)
+        totals[each, rival] = 0
+        rest = np.maximum(totals, 0).sum(axis=1)
+        reference = np.zeros((m, 2)) if self.inverse else np.where(np.isfinite(self.reference), self.reference, 0)
+        with np.errstate(divide="ignore"):
+            masses.same[rows] = np.log(same) - reference[:, 0]
+            masses.rival[rows] = np.log(largest) - reference[:, 1]
+            masses.rest[rows] = np.log(rest) - reference[:, 1]
+        masses.rival_codes[rows] = np.where(largest > 0, rival, -1)
+
+    def _first_bars(self) -> npt.NDArray[np.float32]:
+        """Bars that about twice k points reach, guessed from the sample; a guess that proves too high is found out."""
+        m, sample = len(self.queries), self.search.sample if len(self.queries) >= _FEW // 2 else None
+        if sample is None:
+            return np.full(m, kernels.LOWEST)
+        vectors, half = sample
+        expected = self.k * len(vectors) / len(self.points)
+        wanted = int(np.ceil(expected + 4 * np.sqrt(expected) + 2))
+        if wanted >= len(vectors):
+            return np.full(m, kernels.LOWEST)
+        values = self.scaled @ vectors.T
+        values -= half
+        return np.partition(values, len(vectors) - wanted, axis=1)[:, len(vectors) - wanted]
+
+    def _sift(self) -> None:
+        m, half = len(self.queries), self.search.half
+        width = _WIDTH if m >= _FEW // 2 else max(_WIDTH, 2**20 // m // kernels.TILE * kernels.TILE)
+        buffer = np.empty((m, min(width, len(self.points))), np.float32)
+        common = (self.skip, self.k, self.slack, self.bars, self.counts, self.values, self.candidates)
+        for first, block in self.points.blocks(width):
+            size = len(block)
+            products = buffer if size == buffer.shape[1] else np.empty((m, size), np.float32)
+            np.matmul(self.scaled, block.T, out=products)
+            here = half[first : first + size]
+            if self.predicted is None:
+                kernels.scan(products, here, first, *common)
+                continue
+            codes = self.points.codes[first : first + size]
+            sides = (codes, self.predicted, self.level)
+            kernels.scan_classes(
+                products, here, first, *common, block, self.queries, *sides, self.near, self.near_places, self.near_bars
+            )
+            if self.inverse is not None:
+                kernels.weigh(
+                    products, here, first, self.skip, block, self.queries, *sides,
+                    self.doubt, self.inverse, self.reference, self.near, self.totals,
+                )  # fmt: skip
+
+    def _settle(self) -> None:
+        common = (self.slack, self.bars, self.counts, self.values, self.candidates)
+        kernels.thin(self.k, *common)
+        measured = np.empty(self.values.shape)
+        for first, segment in self.points.blocks(len(self.points)):
+            kernels.settle(segment, first, self.queries, self.counts, self.candidates, measured)
+        kernels.rank(self.k, self.counts, self.candidates, measured, self.distances, self.places)
+
+    def _measure_all(self, i: int) -> None:
+        """Answer one query by measuring every point, directly."""
+        squares = np.empty(len(self.points))
+        for first, segment in self.points.blocks(len(self.points)):
+            kernels.squared_distances(segment, self.queries[i], squares[first : first + len(segment)])
+        squares[~self.points.living] = np.inf
+        if self.skip[i] >= 0:
+            squares[self.skip[i]] = np.inf
+        bar = np.partition(squares, self.k - 1)[self.k - 1]
+        nearest = np.flatnonzero(squares <= bar)
+        order = nearest[np.argsort(squares[nearest], kind="stable")][: self.k]
+        self.distances[i], self.places[i] = np.sqrt(squares[order]), order
+        if self.predicted is None:
+            return
+        same = self.points.codes == self.predicted[i]
+        for side, here in enumerate((same, ~same)):
+            place = int(np.where(here, squares, np.inf).argmin())
+            found = bool(here[place]) and np.isfinite(squares[place])
+            self.near[i, side] = squares[place] if found else np.inf
+            self.near_places[i, side] = place if found else -1
+        if self.inverse is not None:
+            self._weigh_all(i, np.sqrt(squares), same)
+
+    def _weigh_all(self, i: int, distances: Floats, same: npt.NDArray[np.bool_]) -> None:
+        alive = np.isfinite(distances)
+        self.reference[i] = np.sqrt(self.near[i])
+        if self.inverse:
+            weights = 1 / np.maximum(distances[alive], 1e-300)
+        else:
+            reference: Any = np.where(same, *self.reference[i])
+            weights = np.exp((reference - distances)[alive])
+        self.totals[i] = np.bincount(self.points.codes[alive], weights, minlength=self.totals.shape[1])
+
+
+def _capacity(k: int, n: int) -> int:
+    """How many candidates a query may have at a time."""
+    return min(n, max(2 * k, k + 256) + 64)

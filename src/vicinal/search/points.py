@@ -1,0 +1,89 @@
+"""What a search looks through: the points of a bank, in the order of their places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from vicinal.checks import Floats, Integers, Vectors
+
+__all__ = ["Points"]
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Points in one or more segments, with what every exact search needs to know of them beforehand.
+
+    A point's place is its row in the segments laid end to end. A removed point keeps its place, and has an infinite
+    squared length, so that no search ever finds it.
+
+    Attributes:
+        segments: arrays (n_s, d), float32, in memory or mapped from a file.
+        labels: (n,), the classes.
+        centre: (d,), float64, the mean of the first segment; lengths are measured from it, because float32 loses the
+            difference between points that lie far from the origin and near each other.
+        squares: (n,), float64, |x - centre|², infinite for removed points.
+    """
+
+    segments: tuple[Vectors, ...]
+    labels: Integers
+    centre: Floats
+    squares: Floats
+
+    def __len__(self) -> int:
+        return len(self.squares)
+
+    @property
+    def dimension(self) -> int:
+        """d, the number of columns."""
+        return int(self.segments[0].shape[1])
+
+    @cached_property
+    def living(self) -> npt.NDArray[np.bool_]:
+        """(n,), False for removed points."""
+        alive: npt.NDArray[np.bool_] = np.isfinite(self.squares)
+        return alive
+
+    @cached_property
+    def classes(self) -> Integers:
+        """The labels of the living points, sorted, each once."""
+        return np.unique(self.labels[self.living])
+
+    @cached_property
+    def codes(self) -> npt.NDArray[np.int32]:
+        """(n,), each point's class as its place in ``classes``; removed points have any code."""
+        return self.code(self.labels, removed=0)
+
+    def code(self, labels: Integers, *, removed: int = -1) -> npt.NDArray[np.int32]:
+        """Labels as places in ``classes``; labels of no living point become ``removed``."""
+        places = np.searchsorted(self.classes, labels)
+        places[places == len(self.classes)] = 0
+        found: npt.NDArray[np.int32] = np.where(self.classes[places] == labels, places, removed).astype(np.int32)
+        return found
+
+    @cached_property
+    def radius(self) -> float:
+        """The largest distance of a living point from the centre."""
+        return float(np.sqrt(self.squares[self.living].max()))
+
+    def gather(self, places: Integers) -> Vectors:
+        """The vectors at some places, as a new array."""
+        out = np.empty((len(places), self.dimension), np.float32)
+        first = 0
+        for segment in self.segments:
+            here = (places >= first) & (places < first + len(segment))
+            out[here] = segment[places[here] - first]
+            first += len(segment)
+        return out
+
+    def blocks(self, width: int) -> Iterator[tuple[int, Vectors]]:
+        """The points in blocks of at most ``width``, each with the place of its first."""
+        first = 0
+        for segment in self.segments:
+            for start in range(0, len(segment), width):
+                yield first + start, segment[start : start + width]
+            first += len(segment)

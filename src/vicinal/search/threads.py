@@ -1,0 +1,66 @@
+"""One owner for the cores: while our own threads work, the matrix library under NumPy keeps to one thread each."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+__all__ = ["cores", "spread"]
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+_lock = threading.Lock()
+_users = 0
+_limit: Any = None
+
+
+@lru_cache(maxsize=1)
+def _controller() -> ThreadpoolController:
+    import numpy  # noqa: F401  the controller sees the libraries that are loaded when it is made
+
+    return ThreadpoolController()
+
+
+@lru_cache(maxsize=1)
+def cores() -> int:
+    """How many threads to use: as many as the matrix library does, so OMP_NUM_THREADS and its like are obeyed."""
+    found = [int(library["num_threads"]) for library in _controller().info() if library["user_api"] == "blas"]
+    return max([1, *found])
+
+
+def spread(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+    """The results of ``work`` on each item, in order, on all cores at once.
+
+    ``work`` must spend its time where Python's lock is released: in NumPy products and compiled loops. Any number of
+    threads may call this at the same time; the last to leave gives the matrix library its threads back.
+    """
+    if len(items) < 2 or cores() < 2:
+        return [work(item) for item in items]
+    _enter()
+    try:
+        with ThreadPoolExecutor(cores(), thread_name_prefix="vicinal") as pool:
+            return list(pool.map(work, items))
+    finally:
+        _leave()
+
+
+def _enter() -> None:
+    global _users, _limit
+    with _lock:
+        if _users == 0:
+            _limit = _controller().limit(limits=1, user_api="blas")
+        _users += 1
+
+
+def _leave() -> None:
+    global _users, _limit
+    with _lock:
+        _users -= 1
+        if _users == 0:
+            _limit.restore_original_limits()
+            _limit = None
