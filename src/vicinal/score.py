@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 _SHOWN = 10  # neighbours kept as the reason, where every point of the bank is weighed
+_LARGEST = 1e300  # logits beyond it are taken as it, so that their differences stay finite
 _LEAST = 1e-300  # stands for 0 where a logarithm or a quotient would be infinite
 
 
@@ -197,7 +198,7 @@ def margin(logits: Any = None, *, probabilities: Any = None, temperature: float 
     """
     logs = _log_softmax(logits, probabilities, temperature)
     top, rest = _split_top(logs)
-    return Trust("margin", np.exp(top), _finite(top - rest), probability=True)
+    return Trust("margin", np.exp(top), top - rest, probability=True)
 
 
 def entropy(logits: Any = None, *, probabilities: Any = None, temperature: float = 1.0) -> Trust:
@@ -212,7 +213,7 @@ def entropy(logits: Any = None, *, probabilities: Any = None, temperature: float
     surprise[np.arange(len(logs)), logs.argmax(axis=1)] = np.log1p(np.exp(rest - top))
     with np.errstate(divide="ignore"):
         parts = logs + np.log(surprise)
-    log_entropy = _finite(_log_sum(parts))
+    log_entropy = _log_sum(parts)
     return Trust("entropy", -np.exp(log_entropy), -log_entropy)
 
 
@@ -226,7 +227,7 @@ def top_two_gap(logits: Any = None, *, probabilities: Any = None, temperature: f
         log_gap = first + np.log(-np.expm1(second - first))
     log_gap = np.maximum(log_gap, np.log(_LEAST))
     log_remainder = np.logaddexp(rest, second)  # 1 - (p1 - p2) is all that is not first, and the second once more
-    return Trust("top_two_gap", np.exp(log_gap), _finite(log_gap - log_remainder))
+    return Trust("top_two_gap", np.exp(log_gap), log_gap - log_remainder)
 
 
 def max_logit(logits: Any, *, temperature: float = 1.0) -> Trust:
@@ -273,7 +274,9 @@ def _unseen(bank: Bank, labels: Integers) -> tuple[str, ...]:
 def _scaled(logits: Any, temperature: float) -> Floats:
     if not (isinstance(temperature, (int, float)) and 0 < temperature < float("inf")):
         raise InputError(f"temperature: expected a number above 0, got {temperature!r}")
-    return checks.logits(logits, "logits") / temperature
+    with np.errstate(over="ignore"):
+        scaled: Floats = checks.logits(logits, "logits") / temperature
+    return np.clip(scaled, -_LARGEST, _LARGEST)
 
 
 def _log_softmax(logits: Any, probabilities: Any, temperature: float) -> Floats:
@@ -302,11 +305,6 @@ def _log_sum(logs: Floats) -> Floats:
     with np.errstate(over="ignore"):
         found: Floats = top[:, 0] + np.log(np.exp(logs - top).sum(axis=1))
     return found
-
-
-def _finite(values: Floats) -> Floats:
-    """Infinities, which only logits beyond 1e300 give, as numbers beyond all others."""
-    return np.clip(values, -1e300, 1e300)
 
 
 def _sigmoid(values: Floats) -> Floats:

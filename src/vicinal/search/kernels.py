@@ -208,7 +208,7 @@ def rank(k, counts, places, found, distances, indices):
             indices[i, c] = places[i, order[c]]
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST)
+@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
 def weigh(
     products, half, first, skip, points, queries, codes, predicted, level, doubt, inverse, reference, near, totals
 ):  # fmt: skip
@@ -249,12 +249,12 @@ def weigh(
                     shift = same_reference if codes[start + t] == wanted else other_reference
                     exponents[t] = shift - distances[t]
                 _exponentials(exponents, weights, bits, size)
-            if least < close or first + start <= skip[i] < first + start + size:
+            if least <= close or first + start <= skip[i] < first + start + size:
                 for t in range(size):
                     j = start + t
                     if first + j == skip[i]:
                         weights[t] = 0
-                    elif distances[t] < close and distances[t] < nearest + np.float32(25) + close:
+                    elif distances[t] <= close and distances[t] < nearest + np.float32(25) + close:
                         exact = np.sqrt(squared_distance(points[j], queries[i]))
                         side = 0 if codes[j] == wanted else 1
                         totals_i[codes[j]] += 1 / max(exact, 1e-300) if inverse else np.exp(reference[i, side] - exact)
