@@ -94,7 +94,7 @@ class NeighborConfidence(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         m, c = len(queries), len(self.classes_)
         cells = np.arange(m)[:, None] * c + near.labels
         weights = np.exp(logs - logs[:, :1])
-        totals: Floats = np.bincount(cells.ravel(), weights.ravel(), minlength=m * c).reshape(m, c)
+        totals = np.bincount(cells.ravel(), weights.ravel(), minlength=m * c).reshape(m, c).astype(np.float64, copy=False)
         return totals, logs[:, :1]
 
     def _log_odds(self, queries: Any) -> Floats:

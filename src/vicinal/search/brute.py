@@ -216,7 +216,7 @@ class _Pass:
 
     def _sift(self) -> None:
         m, half = len(self.queries), self.search.half
-        width = _WIDTH if m >= _FEW // 2 else max(_WIDTH, 2**20 // m // kernels.TILE * kernels.TILE)
+        width = _WIDTH if m >= _FEW // 2 else max(_WIDTH, 2**20 // m // _WIDTH * _WIDTH)
         buffer = np.empty((m, min(width, len(self.points))), np.float32)
         common = (self.skip, self.k, self.slack, self.bars, self.counts, self.values, self.candidates)
         for first, block in self.points.blocks(width):
@@ -239,12 +239,12 @@ class _Pass:
                 )  # fmt: skip
 
     def _settle(self) -> None:
-        common = (self.slack, self.bars, self.counts, self.values, self.candidates)
-        kernels.thin(self.k, *common)
-        measured = np.empty(self.values.shape)
+        kernels.thin(self.k, self.slack, self.bars, self.counts, self.values, self.candidates)
+        measured = np.full((len(self.counts), max(self.k, int(self.counts.max()))), np.inf)
         for first, segment in self.points.blocks(len(self.points)):
             kernels.settle(segment, first, self.queries, self.counts, self.candidates, measured)
-        kernels.rank(self.k, self.counts, self.candidates, measured, self.distances, self.places)
+        order = np.argsort(measured, axis=1)  # NumPy sorts in vector registers
+        kernels.rank(self.k, self.counts, self.candidates, measured, order, self.distances, self.places)
 
     def _measure_all(self, i: int) -> None:
         """Answer one query by measuring every point, directly."""

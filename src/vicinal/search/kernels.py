@@ -11,7 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-TILE = 64  # columns that one comparison accepts or rejects together
+LANES = 128  # vector registers hold their maxima while a strip is folded
+STRIP = 1024  # points that are folded together: a lane that reaches the bar stands for STRIP / LANES of them
+_ROWS = 256  # rows of the bank that are measured together
 LOWEST = np.float32(-3.4e38)  # below every value of a living point, above that of a removed one, which is -inf
 
 # Without "ninf": removed points carry infinities. Reassociation lets sums run in vector registers.
@@ -79,15 +81,18 @@ def shrink(values, places, n, k, slack):
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST)
-def collect(row, half, start, stop, first, skip, k, slack, bar, n, values, places):
-    """Add the points of one tile that reach the bar to a query's candidates; -1 for n: more ties than there is room."""
+def _collect(row, half, start, stop, step, first, skip, k, slack, bar, n, values, places):
+    """Add the points start, start + step, ... that reach the bar to a query's candidates.
+
+    Returns how many there are and the bar; -1 for how many: more ties than there is room.
+    """
     room = values.shape[0]
-    for j in range(start, stop):
+    for j in range(start, stop, step):
         v = row[j] - half[j]
         if v >= bar and first + j != skip:
             if n == room:
                 n, raised = shrink(values, places, n, k, slack)
-                bar = max(bar, raised)
+                bar = raised if raised > bar else bar
                 if v < bar:
                     continue
                 if n == room:
@@ -100,20 +105,32 @@ def collect(row, half, start, stop, first, skip, k, slack, bar, n, values, place
 
 @njit(nogil=True, cache=True, fastmath=_FAST)
 def scan(products, half, first, skip, k, slack, bars, counts, values, places):
-    """Look through one block of products (queries, points) for candidates among the k nearest."""
+    """Look through one block of products (queries, points) for candidates among the k nearest.
+
+    A strip of points is folded into lanes, whose maxima are taken in vector registers; only a lane that reaches the bar
+    is looked at point by point.
+    """
     width = products.shape[1]
+    lanes = np.empty(LANES, np.float32)
     for i in range(products.shape[0]):
         n, bar, row = counts[i], bars[i], products[i]
-        for start in range(0, width, TILE):
-            stop = min(start + TILE, width)
-            best = np.float32(np.inf)
-            if stop - start == TILE:
-                best = LOWEST
-                for t in range(TILE):
-                    v = row[start + t] - half[start + t]
-                    best = v if v > best else best
-            if best >= bar and n >= 0:
-                n, bar = collect(row, half, start, stop, first, skip[i], k, slack[i], bar, n, values[i], places[i])
+        skip_i, slack_i, values_i, places_i = skip[i], slack[i], values[i], places[i]
+        for start in range(0, width, STRIP):
+            stop = start + min(STRIP, width - start) // LANES * LANES
+            lanes[:] = LOWEST
+            for fold in range(start, stop, LANES):
+                part, part_half = row[fold : fold + LANES], half[fold : fold + LANES]
+                for t in range(LANES):
+                    v = part[t] - part_half[t]
+                    lanes[t] = v if v > lanes[t] else lanes[t]
+            for t in range(LANES):
+                if lanes[t] >= bar and n >= 0:
+                    n, bar = _collect(
+                        row, half, start + t, stop, LANES, first, skip_i, k, slack_i, bar, n, values_i, places_i
+                    )
+            end = min(start + STRIP, width)
+            if stop < end and n >= 0:
+                n, bar = _collect(row, half, stop, end, 1, first, skip_i, k, slack_i, bar, n, values_i, places_i)
         counts[i], bars[i] = n, bar
 
 
@@ -125,54 +142,92 @@ def scan_classes(
     """As ``scan``, and on the way the nearest point of the predicted class (0) and of any other class (1).
 
     ``near`` holds their squared distances, measured directly; ``near_bars`` what v must reach to beat them, or tie.
-    ``level`` is v of a point at distance 0.
+    ``level`` turns squared distances into v.
     """
     width = products.shape[1]
+    same_lanes, other_lanes = np.empty(LANES, np.float32), np.empty(LANES, np.float32)
     for i in range(products.shape[0]):
         n, bar, row, wanted = counts[i], bars[i], products[i], predicted[i]
-        bar_same, bar_other = near_bars[i, 0], near_bars[i, 1]
-        for start in range(0, width, TILE):
-            stop = min(start + TILE, width)
-            best_same, best_other = np.float32(np.inf), np.float32(np.inf)
-            if stop - start == TILE:
-                best_same, best_other = LOWEST, LOWEST
-                for t in range(TILE):
-                    v = row[start + t] - half[start + t]
-                    same = codes[start + t] == wanted
+        skip_i, slack_i, values_i, places_i = skip[i], slack[i], values[i], places[i]
+        query, level_i, near_i, near_places_i, near_bars_i = queries[i], level[i], near[i], near_places[i], near_bars[i]
+        for start in range(0, width, STRIP):
+            stop = start + min(STRIP, width - start) // LANES * LANES
+            same_lanes[:] = LOWEST
+            other_lanes[:] = LOWEST
+            for fold in range(start, stop, LANES):
+                part, part_half = row[fold : fold + LANES], half[fold : fold + LANES]
+                part_codes = codes[fold : fold + LANES]
+                for t in range(LANES):
+                    v = part[t] - part_half[t]
+                    same = part_codes[t] == wanted
                     v_same = v if same else LOWEST
                     v_other = LOWEST if same else v
-                    best_same = v_same if v_same > best_same else best_same
-                    best_other = v_other if v_other > best_other else best_other
-            if (best_same >= bar or best_other >= bar) and n >= 0:
-                n, bar = collect(row, half, start, stop, first, skip[i], k, slack[i], bar, n, values[i], places[i])
-            if best_same >= bar_same or best_other >= bar_other:
-                for j in range(start, stop):
-                    side = 0 if codes[j] == wanted else 1
-                    if row[j] - half[j] >= near_bars[i, side] and first + j != skip[i]:
-                        _approach(points[j], queries[i], first + j, i, side, level, slack, near, near_places, near_bars)
-                bar_same, bar_other = near_bars[i, 0], near_bars[i, 1]
+                    same_lanes[t] = v_same if v_same > same_lanes[t] else same_lanes[t]
+                    other_lanes[t] = v_other if v_other > other_lanes[t] else other_lanes[t]
+            for t in range(LANES):
+                if (same_lanes[t] >= bar or other_lanes[t] >= bar) and n >= 0:
+                    n, bar = _collect(
+                        row, half, start + t, stop, LANES, first, skip_i, k, slack_i, bar, n, values_i, places_i
+                    )
+                if same_lanes[t] >= near_bars_i[0] or other_lanes[t] >= near_bars_i[1]:
+                    _approach(
+                        row, half, start + t, stop, LANES, first, skip_i, points, codes, wanted, query,
+                    level_i, slack_i, near_i, near_places_i, near_bars_i,
+                    )  # fmt: skip
+            end = min(start + STRIP, width)
+            if stop < end:
+                if n >= 0:
+                    n, bar = _collect(row, half, stop, end, 1, first, skip_i, k, slack_i, bar, n, values_i, places_i)
+                _approach(
+                    row, half, stop, end, 1, first, skip_i, points, codes, wanted, query,
+                    level_i, slack_i, near_i, near_places_i, near_bars_i,
+                )  # fmt: skip
         counts[i], bars[i] = n, bar
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST)
-def _approach(point, query, place, i, side, level, slack, near, near_places, near_bars):
-    """Measure one point, and take it as the nearest of its side if it is; the first in the bank wins a tie."""
-    squared = squared_distance(point, query)
-    if squared < near[i, side]:
-        near[i, side] = squared
-        near_places[i, side] = place
-        near_bars[i, side] = np.float32(level[i, 0] - level[i, 1] * squared) - slack[i]
+def _approach(
+    row, half, start, stop, step, first, skip, points, codes, wanted, query, level, slack, near, near_places, near_bars
+):  # fmt: skip
+    """Measure the points that may be the nearest of their side, and take those that are; the lowest place wins a tie."""
+    for j in range(start, stop, step):
+        side = 0 if codes[j] == wanted else 1
+        if row[j] - half[j] >= near_bars[side] and first + j != skip:
+            squared = squared_distance(points[j], query)
+            if squared < near[side] or (squared == near[side] and first + j < near_places[side]):
+                near[side] = squared
+                near_places[side] = first + j
+                near_bars[side] = np.float32(level[0] - level[1] * squared) - slack
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST)
 def settle(points, first, queries, counts, places, found):
-    """Measure the candidates that lie in one segment of the bank, each directly, into ``found`` (squared distances)."""
-    last = first + points.shape[0]
+    """Measure the candidates that lie in one segment of the bank, each directly, into ``found`` (squared distances).
+
+    They are taken in the order of the bank, a strip of rows at a time, so that a row read from memory for one query is
+    still in the cache for the next.
+    """
+    strips = points.shape[0] // _ROWS + 1
+    starts = np.zeros(strips + 1, np.int64)
     for i in range(counts.shape[0]):
         for c in range(counts[i]):
-            place = places[i, c]
-            if first <= place < last:
-                found[i, c] = squared_distance(points[place - first], queries[i])
+            row = places[i, c] - first
+            if 0 <= row < points.shape[0]:
+                starts[row // _ROWS + 1] += 1
+    for strip in range(strips):
+        starts[strip + 1] += starts[strip]
+    whose = np.empty(starts[strips], np.int32)
+    which = np.empty(starts[strips], np.int32)
+    for i in range(counts.shape[0]):
+        for c in range(counts[i]):
+            row = places[i, c] - first
+            if 0 <= row < points.shape[0]:
+                at = starts[row // _ROWS]
+                whose[at], which[at] = i, c
+                starts[row // _ROWS] = at + 1
+    for at in range(whose.shape[0]):
+        i, c = whose[at], which[at]
+        found[i, c] = squared_distance(points[places[i, c] - first], queries[i])
 
 
 @njit(nogil=True, cache=True)
@@ -187,25 +242,23 @@ def thin(k, slack, bars, counts, values, places):
 
 
 @njit(nogil=True, cache=True)
-def rank(k, counts, places, found, distances, indices):
-    """The k nearest of each query's measured candidates, nearest first, ties by the lowest place."""
+def rank(k, counts, places, found, order, distances, indices):
+    """The k nearest of each query's measured candidates, nearest first, ties by the lowest place.
+
+    ``order`` sorts ``found`` along each row, ties in any order.
+    """
     for i in range(counts.shape[0]):
-        n = counts[i]
-        if n < 0:
-            continue
-        order = np.argsort(found[i, :n])
-        start = 0
-        while start < n:  # order ties by place
+        n, start = counts[i], 0
+        while start < min(n, k):
             stop = start + 1
-            while stop < n and found[i, order[stop]] == found[i, order[start]]:
+            while stop < n and found[i, order[i, stop]] == found[i, order[i, start]]:
                 stop += 1
             if stop - start > 1:
-                tied = order[start:stop].copy()
-                order[start:stop] = tied[np.argsort(places[i, :n][tied])]
+                order[i, start:stop] = order[i, start:stop][np.argsort(places[i][order[i, start:stop]])]
             start = stop
-        for c in range(k):
-            distances[i, c] = np.sqrt(found[i, order[c]])
-            indices[i, c] = places[i, order[c]]
+        for c in range(min(n, k)):
+            distances[i, c] = np.sqrt(found[i, order[i, c]])
+            indices[i, c] = places[i, order[i, c]]
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
@@ -220,63 +273,53 @@ def weigh(
     (closer than ``doubt`` allows) is measured again, directly.
     """
     width = products.shape[1]
-    distances = np.empty(TILE, np.float32)
-    exponents = np.empty(TILE, np.float32)
-    weights = np.empty(TILE, np.float32)
+    distances, exponents = np.empty(LANES, np.float32), np.empty(LANES, np.float32)
+    weights = np.empty(LANES, np.float32)
     bits = weights.view(np.int32)
     for i in range(products.shape[0]):
         row, wanted, totals_i = products[i], predicted[i], totals[i]
         if not inverse:
-            _lower_reference(i, wanted, near, reference, totals_i)
+            _lower_reference(wanted, near[i], reference[i], totals_i)
         same_reference, other_reference = np.float32(reference[i, 0]), np.float32(reference[i, 1])
         top, scale = np.float32(level[i, 0]), np.float32(1.0 / level[i, 1])
-        nearest = min(same_reference, other_reference)
-        close = np.float32(doubt[i])
-        for start in range(0, width, TILE):
-            size = min(TILE, width - start)
-            least = np.float32(np.inf)
+        close, nearest = np.float32(doubt[i]), min(same_reference, other_reference)
+        for start in range(0, width, LANES):
+            size = min(LANES, width - start)
+            part, part_half = row[start : start + size], half[start : start + size]
+            part_codes = codes[start : start + size]
             for t in range(size):
-                gap = (top - (row[start + t] - half[start + t])) * scale
-                gap = gap if gap > np.float32(0) else np.float32(0)
-                distance = np.sqrt(gap)
-                distances[t] = distance
-                least = distance if distance < least else least
+                gap = (top - (part[t] - part_half[t])) * scale
+                distances[t] = np.sqrt(gap if gap > np.float32(0) else np.float32(0))
             if inverse:
                 for t in range(size):
                     weights[t] = np.float32(1) / distances[t]
             else:
                 for t in range(size):
-                    shift = same_reference if codes[start + t] == wanted else other_reference
+                    shift = same_reference if part_codes[t] == wanted else other_reference
                     exponents[t] = shift - distances[t]
                 _exponentials(exponents, weights, bits, size)
-            if least <= close or first + start <= skip[i] < first + start + size:
-                for t in range(size):
-                    j = start + t
-                    if first + j == skip[i]:
-                        weights[t] = 0
-                    elif distances[t] <= close and distances[t] < nearest + np.float32(25) + close:
-                        exact = np.sqrt(squared_distance(points[j], queries[i]))
-                        side = 0 if codes[j] == wanted else 1
-                        totals_i[codes[j]] += 1 / max(exact, 1e-300) if inverse else np.exp(reference[i, side] - exact)
-                        weights[t] = 0
             for t in range(size):
-                totals_i[codes[start + t]] += weights[t]
+                code, weight = part_codes[t], np.float64(weights[t])
+                if first + start + t == skip[i]:
+                    weight = 0.0
+                elif distances[t] <= close and distances[t] <= nearest + np.float32(25) + close:
+                    exact = np.sqrt(squared_distance(points[start + t], queries[i]))
+                    side = 0 if code == wanted else 1
+                    weight = 1 / max(exact, 1e-300) if inverse else np.exp(reference[i, side] - exact)
+                totals_i[code] += weight
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST)
-def _lower_reference(i, wanted, near, reference, totals):
+def _lower_reference(wanted, near, reference, totals):
+    """Bring the totals down to the nearest distances known by now."""
     for side in range(2):
-        newest = np.sqrt(near[i, side])
-        if newest < reference[i, side]:
-            factor = np.exp(newest - reference[i, side])
-            if side == 0:
-                if wanted >= 0:
-                    totals[wanted] *= factor
-            else:
-                for c in range(totals.shape[0]):
-                    if c != wanted:
-                        totals[c] *= factor
-            reference[i, side] = newest
+        newest = np.sqrt(near[side])
+        if newest < reference[side]:
+            factor = np.exp(newest - reference[side])
+            for c in range(totals.shape[0]):
+                if (c == wanted) == (side == 0):
+                    totals[c] *= factor
+            reference[side] = newest
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST)

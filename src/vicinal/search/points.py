@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from vicinal.checks import Floats, Integers, Vectors
 
-__all__ = ["Points"]
+__all__ = ["Gathered", "Points"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,3 +87,27 @@ class Points:
             for start in range(0, len(segment), width):
                 yield first + start, segment[start : start + width]
             first += len(segment)
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """The vectors at some places, copied a slice at a time (see :class:`vicinal.store.Rows`)."""
+
+    points: Points
+    places: Integers
+
+    @property
+    def dtype(self) -> np.dtype[np.float32]:
+        """The type of the vectors."""
+        return np.dtype(np.float32)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, d)."""
+        return len(self.places), self.points.dimension
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, rows: slice, /) -> Vectors:
+        return self.points.gather(self.places[rows])
