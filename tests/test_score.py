@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import oracle
 import pytest
 import scipy.special
 import scipy.stats
@@ -13,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+import oracle
 import vicinal
 from vicinal import Bank, score
 from vicinal.errors import InputError
@@ -328,3 +328,19 @@ BANK = Bank([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]], labels=[0, 0, 1])
 def test_bad_input_is_refused_in_words(call, said):
     with pytest.raises(InputError, match=said):
         call()
+
+
+def test_many_neighbours_are_summed_in_batches_and_the_nearest_kept(monkeypatch):
+    rng = np.random.default_rng(7)
+    points, queries = rng.standard_normal((200, 3)), rng.standard_normal((30, 3))
+    bank, predicted = Bank(points, rng.integers(0, 4, 200)), rng.integers(0, 5, 30)
+    rows = rng.permutation(200)[:30]
+    whole = vicinal.distance(bank, queries, predicted, k=150, exclude_self=rows)
+    monkeypatch.setattr(score, "_KEPT", 1000)
+    monkeypatch.setattr(score, "_BATCH", 150 * 7)
+    parts = vicinal.distance(bank, queries, predicted, k=150, exclude_self=rows)
+    for name in ("confidence", "log_odds"):
+        assert (getattr(parts, name) == getattr(whole, name)).all()
+    assert (parts.rival.labels == whole.rival.labels).all()
+    assert (parts.neighbors.indices == whole.neighbors.indices[:, :10]).all()
+    assert (parts.neighbors.other.indices == whole.neighbors.other.indices).all()

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vicinal.bank import Bank
 from vicinal.checks import Floats, one_of, vectors, whole
-from vicinal.mass import KERNELS, Kernel, log_weights
+from vicinal.mass import KERNELS, Kernel, log_weights, sum_neighbors
 
 __all__ = ["NeighborConfidence"]
 
@@ -61,13 +61,14 @@ class NeighborConfidence(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Any:
         """The class with the largest share at each point; ties go to the first in ``classes_``."""
-        shares = self.predict_proba(X)
-        return self.classes_[shares.argmax(axis=1)]
+        sums = self._sums(self._queries(X))
+        return self.classes_[sums.argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> Floats:
         """(m, c): D of every class, its share of the weight of the k neighbours; rows sum to 1."""
-        totals, _ = self._totals(self._queries(X))
-        shares: Floats = totals / totals.sum(axis=1, keepdims=True)
+        sums = self._sums(self._queries(X))
+        weights = np.exp(sums - sums.max(axis=1, keepdims=True))
+        shares: Floats = weights / weights.sum(axis=1, keepdims=True)
         return shares
 
     def decision_function(self, X: Any) -> Floats:
@@ -87,35 +88,36 @@ class NeighborConfidence(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return validate_data(self, X, dtype=np.float64, reset=False)
 
-    def _totals(self, queries: Any) -> tuple[Floats, Floats]:
-        """(m, c), the weight of each class among the neighbours, relative to the heaviest one's, (m, 1)."""
+    def _sums(self, queries: Any) -> Floats:
+        """(m, c), the weight of each class among the k neighbours, as a logarithm; minus infinity where it has none."""
         near = self.bank_.nearest(queries, min(self.k, len(self.bank_)))
-        logs = log_weights(near.distances, self.kernel)
-        m, c = len(queries), len(self.classes_)
-        cells = np.arange(m)[:, None] * c + near.labels
-        weights = np.exp(logs - logs[:, :1])
-        totals = np.bincount(cells.ravel(), weights.ravel(), minlength=m * c).reshape(m, c).astype(np.float64, copy=False)
-        return totals, logs[:, :1]
+        logs, codes = log_weights(near.distances, self.kernel), near.labels.astype(np.int32)
+        m, c = len(codes), len(self.classes_)
+        return np.stack(
+            [sum_neighbors(logs, codes, np.full(m, code, np.int32), c).masses.same for code in range(c)], axis=1
+        )
+
+    def _alone(self, queries: Any) -> Floats:
+        """(m, c), the weight of each class's nearest point, as a logarithm."""
+        labels = self.bank_.labels
+        banks = [self.bank_.take(np.flatnonzero(labels == code)) for code in range(len(self.classes_))]
+        nearest = np.concatenate([bank.nearest(queries, 1).distances for bank in banks], axis=1)
+        return log_weights(nearest, self.kernel)
 
     def _log_odds(self, queries: Any) -> Floats:
-        totals, top = self._totals(queries)
-        labels = self.bank_.labels
-        c = len(self.classes_)
-        alone = np.empty_like(totals)  # the log-weight of each class's nearest point
-        for label in range(c):
-            near = self.bank_.take(np.flatnonzero(labels == label)).nearest(queries, 1)
-            alone[:, label] = log_weights(near.distances[:, 0], self.kernel)
+        sums = self._sums(queries)
+        if sums.shape[1] == 1:
+            return sums - log_weights(self.bank_.farthest(vectors(queries, "X")), self.kernel)[:, None]
+        alone, top = self._alone(queries), sums.max(axis=1, keepdims=True)
+        weights = np.exp(sums - top)
+        rest = weights.sum(axis=1, keepdims=True) - weights  # a difference: alike for classes of equal weight
         with np.errstate(divide="ignore"):
-            same = np.where(totals > 0, np.log(totals) + top, alone)
-            # a small share's complement is a difference, equal for equal shares; a large one's is summed from its parts
-            rest = totals.sum(axis=1, keepdims=True) - totals
-            large = totals.argmax(axis=1)
-            others = totals.copy()
-            others[np.arange(len(totals)), large] = 0
-            rest[np.arange(len(totals)), large] = others.sum(axis=1)
             log_rest = np.log(rest) + top
-        if c == 1:
-            return same - log_weights(self.bank_.farthest(vectors(queries, "X")), self.kernel)[:, None]
-        alone[np.arange(len(totals)), large] = -np.inf
-        odds: Floats = same - np.where(rest > 0, log_rest, alone.max(axis=1, keepdims=True))
+        # the class that has more than half leaves a small difference, summed from its parts instead
+        heavy = weights > rest
+        rows = heavy.any(axis=1)
+        others, nearest = (np.where(heavy, -np.inf, parts)[rows] for parts in (sums, alone))
+        summed = np.logaddexp.reduce(others, axis=1)
+        log_rest[heavy] = np.where(np.isneginf(summed), nearest.max(axis=1), summed)
+        odds: Floats = np.where(np.isneginf(sums), alone, sums) - log_rest
         return odds

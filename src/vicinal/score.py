@@ -18,13 +18,14 @@ Rivals that look at the network's outputs take logits, or probabilities where th
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any, Literal
 
 import numpy as np
 
 from vicinal import checks, mass
 from vicinal.bank import Bank
-from vicinal.checks import Floats, Integers
+from vicinal.checks import Floats, Integers, Vectors
 from vicinal.errors import InputError
 from vicinal.search import Masses
 from vicinal.values import Neighbors, Rival, Trust
@@ -41,7 +42,9 @@ __all__ = [
     "trust_ratio",
 ]
 
-_SHOWN = 10  # neighbours kept as the reason, where every point of the bank is weighed
+_SHOWN = 10  # neighbours kept as the reason, where every point of the bank is weighed, or too many to keep all
+_KEPT = 2**25  # neighbours of all queries together that are kept, at 24 bytes each
+_BATCH = 2**22  # neighbours that are looked at together, where there are more
 _LARGEST = 1e300  # logits beyond it are taken as it, so that their differences stay finite
 _LEAST = 1e-300  # stands for 0 where a logarithm or a quotient would be infinite
 
@@ -78,7 +81,8 @@ def distance(
         exclude_self: as in :meth:`Bank.nearest`, to score the bank's own points.
 
     Returns:
-        Trust: confidence D in [0, 1], log-odds L, the neighbours, and the rival class.
+        Trust: confidence D in [0, 1], log-odds L, the neighbours, and the rival class. The neighbours are all k, save
+        with ``"all"`` or where k times the queries passes 33 million: then the nearest 10 of each.
 
     Example:
         >>> bank = Bank([[0.0], [1.0], [4.0]], labels=[0, 0, 1])
@@ -89,8 +93,8 @@ def distance(
         array([1, 1])
     """
     kernel = checks.one_of(kernel, "kernel", mass.KERNELS)
+    queries = checks.vectors(queries, "queries", columns=bank.dimension)
     labels = checks.labels(predicted, "predicted", rows=len(queries), of="query")
-    codes = bank.codes(labels)
     if k == "all":
         shown = min(_SHOWN, len(bank) - (exclude_self is not False))
         if kernel == "count":
@@ -100,11 +104,7 @@ def distance(
         near, masses = bank.masses(queries, labels, k=shown, inverse=kernel == "inverse", exclude_self=exclude_self)
         share = _sigmoid(masses.same - np.logaddexp(masses.rival, masses.rest))
     else:
-        near = bank.nearest(queries, k, predicted=labels, exclude_self=exclude_self)
-        sums = mass.sum_neighbors(
-            mass.log_weights(near.distances, kernel), bank.codes(near.labels), codes, len(bank.classes)
-        )
-        share, masses = sums.share, sums.masses
+        near, share, masses = _summed(bank, queries, labels, k, kernel, exclude_self)
     return _judged(bank, queries, labels, near, share, masses, kernel)
 
 
@@ -261,6 +261,30 @@ def _judged(
     against = Rival(rival_labels, rival - np.logaddexp(same, masses.rest))
     notes = _unseen(bank, labels)
     return Trust("distance", share, log_odds, labels, near, against, notes, probability=True)
+
+
+def _summed(
+    bank: Bank, queries: Vectors, labels: Integers, k: int, kernel: mass.Kernel, exclude_self: bool | Any
+) -> tuple[Neighbors, Floats, Masses]:
+    """The k nearest and their weights summed by class, a batch of queries at a time where k is large."""
+    skip = bank.rows if exclude_self is True and len(queries) == len(bank) else exclude_self
+    whole = isinstance(k, int) and k * len(queries) <= _KEPT
+    size = len(queries) if whole or not isinstance(k, int) else max(1, _BATCH // max(k, 1))
+    parts = []
+    for start in range(0, len(queries), size):
+        rows = slice(start, start + size)
+        left_out = skip if isinstance(skip, bool) else np.asarray(skip)[rows]
+        near = bank.nearest(queries[rows], k, predicted=labels[rows], exclude_self=left_out)
+        sums = mass.sum_neighbors(
+            mass.log_weights(near.distances, kernel),
+            bank.codes(near.labels),
+            bank.codes(labels[rows]),
+            len(bank.classes),
+        )
+        parts.append((near if whole else near.first(_SHOWN), sums))
+    masses = [sums.masses for _, sums in parts]
+    joined = Masses(*(np.concatenate([getattr(one, f.name) for one in masses]) for f in fields(Masses)))
+    return Neighbors.join([near for near, _ in parts]), np.concatenate([sums.share for _, sums in parts]), joined
 
 
 def _unseen(bank: Bank, labels: Integers) -> tuple[str, ...]:

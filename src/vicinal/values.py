@@ -6,7 +6,7 @@ A ``Bank`` (``vicinal.bank``) and an ``Evaluation`` (``vicinal.evaluate``) live 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,13 @@ import numpy as np
 
 from vicinal import checks, store
 from vicinal.checks import Floats, Integers, Vectors
-from vicinal.errors import InputError, ShapeError
+from vicinal.errors import FileError, InputError, ShapeError
 
 __all__ = ["Embeddings", "Nearest", "Neighbors", "Rival", "Trust"]
 
 EMBEDDINGS_FORMAT = "vicinal.embeddings"
 EMBEDDINGS_VERSION = 1
+LOG_PROBABILITIES = ("logits", "logarithms of probabilities")  # a fact: only the softmax of these logits has a meaning
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +71,7 @@ class Embeddings:
             set_(self, "predicted", checks.labels(self.predicted, "predicted", rows=n))
         elif self.logits is not None and self.classes is not None:
             set_(self, "predicted", self.classes[self.logits.argmax(axis=1)])
-        set_(self, "facts", _facts(self.facts))
+        set_(self, "facts", checks.facts(self.facts))
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -91,7 +92,7 @@ class Embeddings:
 
     def take(self, rows: Any) -> Embeddings:
         """The chosen rows (indices into this one), in the order given."""
-        chosen = checks.labels(rows, "rows")
+        chosen = checks.rows(rows, "rows")
         if len(chosen) == 0:
             raise ShapeError("rows: expected at least one, got none")
         if chosen.min() < 0 or chosen.max() >= len(self):
@@ -119,7 +120,10 @@ class Embeddings:
         arrays, facts = store.read_arrays(
             path, form=EMBEDDINGS_FORMAT, version=EMBEDDINGS_VERSION, needs=("vectors",), may=_OPTIONAL
         )
-        return cls(**arrays, facts=facts)
+        try:
+            return cls(**arrays, facts=facts)
+        except InputError as error:
+            raise FileError(f"{path}: {error}; the file is damaged, or was written by something else") from error
 
     @classmethod
     def from_model(cls, model: Any, loader: Any, **options: Any) -> Embeddings:
@@ -147,6 +151,16 @@ class Nearest:
     indices: Integers
     labels: Integers
 
+    @classmethod
+    def join(cls, parts: Sequence[Nearest | None]) -> Nearest | None:
+        """The nearest points of several batches of queries, one after the other; None where any batch has none."""
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            return None
+        return cls(
+            *(np.concatenate([getattr(part, name) for part in known]) for name in ("distances", "indices", "labels"))
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Neighbors:
@@ -173,6 +187,22 @@ class Neighbors:
     def k(self) -> int:
         """How many neighbours each query has."""
         return int(self.distances.shape[1])
+
+    def first(self, k: int) -> Neighbors:
+        """Only the k nearest of these, copied, so that the rest can be forgotten."""
+        parts = (part[:, :k].copy() for part in (self.distances, self.indices, self.labels))
+        return Neighbors(*parts, self.same, self.other)
+
+    @classmethod
+    def join(cls, parts: Sequence[Neighbors]) -> Neighbors:
+        """The neighbours of several batches of queries, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        arrays = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("distances", "indices", "labels")
+        )
+        same, other = (Nearest.join([getattr(part, side) for part in parts]) for side in ("same", "other"))
+        return cls(*arrays, same, other)
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,10 +252,3 @@ class Trust:
         low, high = float(self.log_odds.min()), float(self.log_odds.max())
         notes = "".join(f"; note: {note}" for note in self.notes)
         return f"Trust({self.name}, {len(self)} predictions, log-odds {low:.3g} to {high:.3g}{notes})"
-
-
-def _facts(facts: Mapping[str, str]) -> dict[str, str]:
-    for key, value in facts.items():
-        if not isinstance(key, str) or not isinstance(value, str):
-            raise InputError(f"facts: expected words to words, got {key!r}: {value!r}; turn them into strings")
-    return dict(facts)

@@ -189,7 +189,7 @@ def scan_classes(
 def _approach(
     row, half, start, stop, step, first, skip, points, codes, wanted, query, level, slack, near, near_places, near_bars
 ):  # fmt: skip
-    """Measure the points that may be the nearest of their side, and take those that are; the lowest place wins a tie."""
+    """Measure the points that may be the nearest of their side, and take those that are; ties by the lowest place."""
     for j in range(start, stop, step):
         side = 0 if codes[j] == wanted else 1
         if row[j] - half[j] >= near_bars[side] and first + j != skip:

@@ -1,0 +1,203 @@
+"""Exact search beside its peers, in one run, with the floor: the bare float32 matrix product of the same shape.
+
+    python benchmarks/search.py             # measure, and write results/search.json
+    python benchmarks/search.py --compare   # measure, and compare with the committed file; exit 1 past 20 %
+    python benchmarks/search.py --quick     # the figures only, without the table of growth
+
+Every ratio is the median over rounds in which all contenders take turns, so that a busy moment meets all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from environment import facts
+
+RESULTS = Path(__file__).parent / "results" / "search.json"
+POINTS, COLUMNS, QUERIES, CLASSES = 50_000, 300, 1_000, 100
+ALLOWED = 1.2  # a ratio may grow by this factor before --compare calls it a regression
+
+
+def take_turns(contenders: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """Median seconds of each contender over rounds in which each runs once; one round before them warms up."""
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    for turn in range(rounds + 1):
+        for name, run in contenders.items():
+            begun = time.perf_counter()
+            run()
+            if turn:
+                times[name].append(time.perf_counter() - begun)
+    return {name: float(np.median(found)) for name, found in times.items()}
+
+
+def world(points: int, columns: int, queries: int, seed: int = 0) -> tuple[np.ndarray, ...]:
+    """Gaussian points, labels, queries and predictions: no structure that a search could use."""
+    rng = np.random.default_rng(seed)
+    vectors = rng.standard_normal((points, columns), dtype=np.float32)
+    asked = rng.standard_normal((queries, columns), dtype=np.float32)
+    return vectors, rng.integers(0, CLASSES, points), asked, rng.integers(0, CLASSES, queries)
+
+
+def peers(vectors: np.ndarray, asked: np.ndarray, k: int) -> dict[str, Callable[[], Any]]:
+    """The same question put to NumPy, torch, scikit-learn and faiss, each as its users would."""
+    import faiss
+    import torch
+    from sklearn.neighbors import NearestNeighbors
+
+    lengths = (vectors**2).sum(axis=1)
+    tensors = torch.from_numpy(vectors), torch.from_numpy(asked), torch.from_numpy(lengths)
+    brute = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(vectors)
+    flat = faiss.IndexFlatL2(vectors.shape[1])
+    flat.add(vectors)
+
+    def with_numpy() -> Any:
+        squares = lengths - 2 * (asked @ vectors.T)
+        near = np.argpartition(squares, k - 1, axis=1)[:, :k]
+        return np.take_along_axis(near, np.take_along_axis(squares, near, 1).argsort(axis=1), 1)
+
+    def with_torch() -> Any:
+        points, queries, squares = tensors
+        return torch.topk(squares - 2 * (queries @ points.T), k, largest=False)
+
+    return {
+        "torch matmul + topk": with_torch,
+        "NumPy argpartition": with_numpy,
+        "scikit-learn brute": lambda: brute.kneighbors(asked),
+        "faiss flat": lambda: flat.search(asked, k),
+    }
+
+
+def figures() -> dict[str, Any]:
+    """The shape of the paper's CIFAR-100: 50,000 x 300, 1,000 queries."""
+    from vicinal import Bank, distance
+
+    vectors, labels, asked, predicted = world(POINTS, COLUMNS, QUERIES)
+    bank = Bank(vectors, labels)
+    found: dict[str, Any] = {"shape": {"points": POINTS, "columns": COLUMNS, "queries": QUERIES}}
+    for k in (50, 500):
+        contenders = {
+            "floor": lambda: asked @ vectors.T,
+            "vicinal nearest": lambda k=k: bank.nearest(asked, k),
+            "vicinal distance": lambda k=k: distance(bank, asked, predicted, k=k),
+            **peers(vectors, asked, k),
+        }
+        if k == 50:
+            contenders["vicinal distance, k = all"] = lambda: distance(bank, asked, predicted, k="all")
+        found[f"k = {k}"] = as_ratios(take_turns(contenders, rounds=15))
+    one, mine = asked[0], asked[:1]
+    found["one query, k = 50"] = as_ratios(
+        take_turns(
+            {
+                "floor": lambda: vectors @ one,
+                "vicinal nearest": lambda: bank.nearest(mine, 50),
+                "vicinal distance": lambda: distance(bank, mine, predicted[:1], k=50),
+                **peers(vectors, mine, 50),
+            },
+            rounds=101,
+        )
+    )
+    return found
+
+
+def as_ratios(seconds: dict[str, float]) -> dict[str, Any]:
+    """The seconds, and each as a multiple of the floor."""
+    floor = seconds["floor"]
+    return {
+        "floor, ms": round(floor * 1e3, 3),
+        "times the floor": {name: round(found / floor, 3) for name, found in seconds.items() if name != "floor"},
+        "ms": {name: round(found * 1e3, 3) for name, found in seconds.items() if name != "floor"},
+    }
+
+
+def growth(rounds: int = 3) -> list[dict[str, Any]]:
+    """The cost along each axis: points, columns, neighbours. Peers where they fit in memory."""
+    from vicinal import Bank
+
+    shapes = [(n, 64, 256, 50) for n in (1_000, 10_000, 100_000, 1_000_000)]
+    shapes += [(50_000, d, 256, 50) for d in (16, 64, 256, 1_024, 2_048)]
+    shapes += [(50_000, 64, 256, k) for k in (1, 10, 100, 1_000, 5_000)]
+    rows = []
+    for n, d, m, k in shapes:
+        vectors, labels, asked, _ = world(n, d, m)
+        bank = Bank(vectors, labels)
+        contenders = {
+            "floor": lambda v=vectors, a=asked: a @ v.T,
+            "vicinal": lambda b=bank, a=asked, k=k: b.nearest(a, k),
+        }
+        timed = as_ratios(take_turns({**contenders, **peers(vectors, asked, k)}, rounds))
+        rows.append({"points": n, "columns": d, "queries": m, "k": k, **timed})
+        print(n, d, k, timed["times the floor"], flush=True)
+    return rows
+
+
+def opening() -> dict[str, float]:
+    """Seconds to import the package, and to open a bank of 1,000,000 x 1,024 from disk, in a fresh process each."""
+
+    def fresh(code: str) -> float:
+        script = f"import time; begun = time.perf_counter(); {code}; print(time.perf_counter() - begun)"
+        runs = [
+            subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True) for _ in range(5)
+        ]
+        return round(float(np.median([float(run.stdout) for run in runs])), 4)
+
+    from vicinal import Bank
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "bank.safetensors"
+        raw = np.lib.format.open_memmap(Path(folder) / "raw.npy", "w+", np.float32, (1_000_000, 1_024))
+        rng = np.random.default_rng(0)
+        for start in range(0, len(raw), 50_000):
+            raw[start : start + 50_000] = rng.standard_normal((50_000, 1_024), dtype=np.float32)
+        Bank(raw, np.arange(len(raw)) % 1_000).save(path)
+        script = f"import vicinal.bank; begun = time.perf_counter(); vicinal.bank.Bank.load({str(path)!r})"
+        return {
+            "import vicinal, s": fresh("import vicinal"),
+            "open a bank of 1,000,000 x 1,024, s": fresh(script),
+        }
+
+
+def regressions(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """Ratios to the floor that grew past what is allowed, in words."""
+    said = []
+    for part, measured in new["figures"].items():
+        for name, ratio in measured.get("times the floor", {}).items():
+            before = old["figures"].get(part, {}).get("times the floor", {}).get(name)
+            if before is None:
+                continue
+            worse = name.startswith("vicinal") and ratio > ALLOWED * before
+            print(f"{part:20} {name:28} {before:8.3f} -> {ratio:8.3f}{'   WORSE' if worse else ''}")
+            if worse:
+                said.append(f"{part}, {name}: {before} -> {ratio}")
+    return said
+
+
+def main() -> int:
+    """Measure; write or compare."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--compare", action="store_true")
+    parser.add_argument("--quick", action="store_true")
+    chosen = parser.parse_args()
+    new: dict[str, Any] = {"environment": facts(), "figures": figures()}
+    print(json.dumps(new["figures"], indent=1))
+    if chosen.compare:
+        return 1 if regressions(json.loads(RESULTS.read_text()), new) else 0
+    if not chosen.quick:
+        new["opening"] = opening()
+        print(new["opening"])
+        new["growth"] = growth()
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text(json.dumps(new, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
