@@ -3,6 +3,7 @@
     python benchmarks/search.py             # measure, and write results/search.json
     python benchmarks/search.py --compare   # measure, and compare with the committed file; exit 1 past 20 %
     python benchmarks/search.py --quick     # the figures only, without the table of growth
+    python benchmarks/search.py --render    # measure nothing, write the tables of README.md and docs/speed.md again
 
 Every ratio is the median over rounds in which all contenders take turns, so that a busy moment meets all of them.
 """
@@ -22,7 +23,8 @@ from typing import Any
 import numpy as np
 from environment import facts
 
-RESULTS = Path(__file__).parent / "results" / "search.json"
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results" / "search.json"
 POINTS, COLUMNS, QUERIES, CLASSES = 50_000, 300, 1_000, 100
 ALLOWED = 1.2  # a ratio may grow by this factor before --compare calls it a regression
 
@@ -180,12 +182,53 @@ def regressions(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     return said
 
 
+def tables(results: dict[str, Any]) -> dict[str, str]:
+    """The tables that pages show, by the name of their place."""
+    parts = {part: found["times the floor"] for part, found in results["figures"].items() if "times the floor" in found}
+    names = list(dict.fromkeys(name for ratios in parts.values() for name in ratios))
+    search = [["", *parts], ["---"] * (1 + len(parts))]
+    search += [
+        [name, *(f"{ratios[name]:.2f}" if name in ratios else "" for ratios in parts.values())] for name in names
+    ]
+    floors = [f"{found['floor, ms']:.2f} ms" for found in results["figures"].values() if "floor, ms" in found]
+    search.append(["*the floor itself*", *floors])
+    peers_named = list(results["growth"][0]["times the floor"])
+    grown = [["points", "columns", "k", "floor, ms", *peers_named], ["---"] * (4 + len(peers_named))]
+    grown += [
+        [f"{row['points']:,}", f"{row['columns']:,}", f"{row['k']:,}", f"{row['floor, ms']:.2f}"]
+        + [f"{row['times the floor'][name]:.2f}" for name in peers_named]
+        for row in results["growth"]
+    ]
+    opened = [["", "seconds"], ["---"] * 2, *([name, f"{found:.3f}"] for name, found in results["opening"].items())]
+    return {name: _markdown(rows) for name, rows in (("search", search), ("growth", grown), ("opening", opened))}
+
+
+def _markdown(rows: list[list[str]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def render(results: dict[str, Any]) -> None:
+    """Write the tables into their places in README.md and docs/speed.md."""
+    for page in (ROOT / "README.md", ROOT / "docs" / "speed.md"):
+        text = page.read_text()
+        for name, table in tables(results).items():
+            opened, closed = f"<!-- {name}: this table is written by benchmarks/search.py -->", f"<!-- {name} ends -->"
+            if opened in text:
+                before, _, rest = text.partition(opened)
+                text = f"{before}{opened}\n\n{table}\n\n{closed}{rest.partition(closed)[2]}"
+        page.write_text(text)
+
+
 def main() -> int:
     """Measure; write or compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--compare", action="store_true")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--render", action="store_true")
     chosen = parser.parse_args()
+    if chosen.render:
+        render(json.loads(RESULTS.read_text()))
+        return 0
     new: dict[str, Any] = {"environment": facts(), "figures": figures()}
     print(json.dumps(new["figures"], indent=1))
     if chosen.compare:
@@ -196,6 +239,7 @@ def main() -> int:
         new["growth"] = growth()
         RESULTS.parent.mkdir(exist_ok=True)
         RESULTS.write_text(json.dumps(new, indent=1) + "\n")
+        render(new)
     return 0
 
 

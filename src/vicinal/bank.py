@@ -13,6 +13,7 @@ from vicinal import checks, store
 from vicinal.checks import Floats, Integers, Vectors
 from vicinal.errors import FileError, InputError, ShapeError
 from vicinal.search import BruteSearch, Found, Masses, Points, kernels
+from vicinal.search.points import Gathered
 from vicinal.search.protocol import Codes
 from vicinal.values import Nearest, Neighbors
 
@@ -20,6 +21,13 @@ __all__ = ["Bank"]
 
 BANK_FORMAT = "vicinal.bank"
 BANK_VERSION = 1
+_KINDS = {
+    "vectors": ("float32", 2),
+    "labels": ("int64", 1),
+    "squares": ("float64", 1),
+    "centre": ("float64", 1),
+    "rows": ("int64", 1),
+}
 
 
 class Bank:
@@ -30,7 +38,8 @@ class Bank:
     user's own arrays, whatever was removed since; added rows are numbered on from the highest row so far.
 
     Args:
-        vectors: (n, d), float32 without a copy, or anything that converts. A memory-mapped array stays on disk.
+        vectors: (n, d), float32 without a copy (so leave it as it is while the bank is used), or anything that
+            converts. A memory-mapped array stays on disk.
         labels: (n,), whole numbers; gaps, 0 and negative ones are welcome.
         facts: where the vectors come from, as words to words.
 
@@ -48,10 +57,11 @@ class Bank:
         classes = checks.labels(labels, "labels", rows=len(found))
         centre = _mean(found)
         squares = _squared_lengths(found, centre)
-        self._fill(Points((found,), classes, centre, squares), np.arange(len(found)), len(found), dict(facts or {}))
+        said = checks.facts({} if facts is None else facts)
+        self._fill(Points((found,), classes.copy(), centre, squares), np.arange(len(found)), len(found), said)
 
     def _fill(self, points: Points, rows: Integers, next_row: int, facts: dict[str, str]) -> None:
-        self._points, self._rows, self._next_row, self.facts = points, rows, next_row, facts
+        self._points, self._rows, self._next_row, self.facts = points, rows, next_row, dict(facts)
         self._search = BruteSearch(points)
 
     def __len__(self) -> int:
@@ -171,7 +181,7 @@ class Bank:
         points, living = self._points, self._living
         whole = len(living) == len(points)
         arrays: dict[str, Any] = {
-            "vectors": points.segments if whole else _pieces(points, living),
+            "vectors": points.segments if whole else Gathered(points, living),
             "labels": points.labels[living],
             "squares": points.squares[living],
             "centre": points.centre,
@@ -183,13 +193,12 @@ class Bank:
     @classmethod
     def load(cls, path: str | Path) -> Bank:
         """Open what ``save`` wrote. The vectors stay on disk and are mapped into memory as they are needed."""
-        needs = ("vectors", "labels", "squares", "centre", "rows")
-        arrays, facts = store.read_arrays(path, form=BANK_FORMAT, version=BANK_VERSION, needs=needs)
-        _refuse_disagreement(path, arrays)
+        arrays, facts = store.read_arrays(path, form=BANK_FORMAT, version=BANK_VERSION, needs=tuple(_KINDS))
+        _refuse_disagreement(path, arrays, facts)
         labels, rows = np.array(arrays["labels"]), np.array(arrays["rows"])
         points = Points((arrays["vectors"],), labels, np.array(arrays["centre"]), np.array(arrays["squares"]))
         bank = cls.__new__(cls)
-        bank._fill(points, rows, int(facts["next_row"]), dict(facts["facts"]))
+        bank._fill(points, rows, facts["next_row"], facts["facts"])
         return bank
 
     @classmethod
@@ -230,14 +239,16 @@ class Bank:
                     "or pass the row of each query as exclude_self"
                 )
             return self._living
-        return self._places(checks.labels(exclude_self, "exclude_self", rows=m, of="query"))
+        return self._places(checks.rows(exclude_self, "exclude_self", rows=m, of="query"), "exclude_self")
 
-    def _places(self, indices: Any) -> Integers:
-        wanted = checks.labels(indices, "indices")
+    def _places(self, indices: Any, name: str = "indices") -> Integers:
+        wanted = checks.rows(indices, name)
         places = np.minimum(np.searchsorted(self._rows, wanted), len(self._rows) - 1)
         wrong = np.flatnonzero((self._rows[places] != wanted) | ~self._points.living[places])
         if wrong.size:
-            raise InputError(f"indices: expected rows of the bank, got {wanted[wrong[0]]}, which it does not have")
+            raise InputError(
+                f"{name}: expected rows of the bank, got {wanted[wrong[0]]}, which it does not have ({wrong.size} such)"
+            )
         return places
 
     def _why(self, skip: Integers | None) -> str:
@@ -275,13 +286,17 @@ def _merged(segments: tuple[Vectors, ...]) -> tuple[Vectors, ...]:
     return segments
 
 
-def _pieces(points: Points, living: Integers) -> list[Vectors]:
-    return [points.gather(living[start : start + 65_536]) for start in range(0, len(living), 65_536)]
-
-
-def _refuse_disagreement(path: str | Path, arrays: Mapping[str, Any]) -> None:
-    n = len(arrays["vectors"])
+def _refuse_disagreement(path: str | Path, arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+    """Refuse what ``save`` never writes, as far as can be told without reading the vectors."""
+    kinds = {name: (str(arrays[name].dtype), arrays[name].ndim) for name in _KINDS}
+    if kinds != _KINDS:
+        raise FileError(f"{path}: expected types and dimensions {_KINDS}, got {kinds}; the file is damaged")
+    n, d = arrays["vectors"].shape
     lengths = {name: len(arrays[name]) for name in ("labels", "squares", "rows")}
-    sound = arrays["vectors"].ndim == 2 and n > 0 and set(lengths.values()) == {n}
-    if not sound or arrays["centre"].shape != arrays["vectors"].shape[1:]:
+    if not n * d or set(lengths.values()) != {n} or len(arrays["centre"]) != d:
         raise FileError(f"{path}: expected {n} labels, squares and rows, got {lengths}; the file is damaged")
+    rows, squares, end = arrays["rows"], arrays["squares"], facts.get("next_row")
+    numbered = type(end) is int and rows[0] >= 0 and rows[-1] < end and bool((rows[:-1] < rows[1:]).all())
+    finite = np.isfinite(squares).all() and squares.min() >= 0 and np.isfinite(arrays["centre"]).all()
+    if not numbered or not finite or not isinstance(facts.get("facts"), dict):
+        raise FileError(f"{path}: expected ascending rows, finite lengths and facts; the file is damaged")

@@ -6,7 +6,7 @@ float32 vectors, float64 logits, int64 labels, all finite. Nothing is guessed an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeAlias, TypeVar
 
@@ -22,6 +22,7 @@ __all__ = [
     "Pixels",
     "Vectors",
     "array",
+    "facts",
     "flags",
     "fraction",
     "images",
@@ -30,6 +31,7 @@ __all__ = [
     "numbers",
     "one_of",
     "probabilities",
+    "rows",
     "same_length",
     "unit_vectors",
     "vectors",
@@ -49,15 +51,18 @@ _FINITE_ROWS = 65_536  # rows looked at in one go, so that a memory-mapped array
 def array(value: Any, name: str) -> npt.NDArray[Any]:
     """An array of numbers from NumPy, torch, JAX, pandas or a list, without a copy if possible.
 
-    A torch tensor may require gradients or live on another device; bfloat16, becomes float32.
+    A torch tensor may require gradients or live on another device; bfloat16 becomes float32. A masked array is refused,
+    because the numbers under its mask are not meant.
     """
-    if hasattr(value, "detach"):
-        value = value.detach().cpu()
-        if str(value.dtype) == "torch.bfloat16":
-            value = value.float()
+    if isinstance(value, np.ma.MaskedArray):
+        raise InputError(f"{name}: expected an array without a mask, got a masked one; fill it or drop the masked rows")
     try:
+        if hasattr(value, "detach"):
+            value = value.detach().cpu()
+            if str(value.dtype) == "torch.bfloat16":
+                value = value.float()
         found = np.asarray(value)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, AttributeError, RuntimeError) as error:
         raise InputError(f"{name}: expected an array of numbers, got {type(value).__name__} ({error})") from error
     if found.dtype.name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
         found = found.astype(np.float32)
@@ -88,7 +93,7 @@ def vectors(value: Any, name: str, *, columns: int | None = None) -> Vectors:
             f"{name}: expected {columns} columns, as in the bank, got {found.shape[1]}; "
             "vectors must come from the same layer of the same network"
         )
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         rounded = np.ascontiguousarray(found, dtype=np.float32)
     _refuse_nonfinite(rounded, name, found)
     return rounded
@@ -113,7 +118,8 @@ def logits(value: Any, name: str, *, rows: int | None = None) -> Floats:
         raise ShapeError(f"{name}: expected shape (n, c) with at least one row and two classes, got {_shape(found)}")
     if rows is not None and len(found) != rows:
         raise ShapeError(f"{name}: expected {rows} rows, one for each vector, got {len(found)}")
-    converted = np.ascontiguousarray(found, dtype=np.float64)
+    with np.errstate(over="ignore"):  # of what is wider than float64
+        converted = np.ascontiguousarray(found, dtype=np.float64)
     _refuse_nonfinite(converted, name, found)
     return converted
 
@@ -150,15 +156,30 @@ def labels(value: Any, name: str, *, rows: int | None = None, of: str = "vector"
             raise InputError(
                 f"{name}: expected whole numbers, got {found[wrong[0]]} at row {wrong[0]} ({wrong.size} such rows)"
             )
-    if found.dtype.kind in "fu" and found.size and float(np.abs(found).max()) >= 2.0**63:
-        raise InputError(f"{name}: expected whole numbers below 2^63, got {found.max()}")
+    if found.dtype.kind in "fu":
+        end = np.uint64(2**63) if found.dtype.kind == "u" else np.float64(2**63)
+        wrong = np.flatnonzero((found >= end) | (found < -np.float64(2**63)))
+        if wrong.size:
+            raise InputError(
+                f"{name}: expected whole numbers below 2^63, got {found[wrong[0]]} at row {wrong[0]} "
+                f"({wrong.size} such rows)"
+            )
     return np.ascontiguousarray(found, dtype=np.int64)
+
+
+def rows(value: Any, name: str, *, rows: int | None = None, of: str = "row") -> Integers:
+    """Row numbers (n,) as int64. A mask of booleans is refused: read as numbers, it would name rows 0 and 1."""
+    found = array(value, name)
+    if found.dtype.kind == "b":
+        raise InputError(f"{name}: expected row numbers, got booleans; pass np.flatnonzero of the mask")
+    return labels(found, name, rows=rows, of=of)
 
 
 def numbers(value: Any, name: str, *, rows: int | None = None, low: float = -np.inf, high: float = np.inf) -> Floats:
     """Numbers (n,) as float64, one for each prediction, finite and from ``low`` to ``high``, both included."""
     found = _one_each(value, name, rows)
-    converted = np.ascontiguousarray(found, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        converted = np.ascontiguousarray(found, dtype=np.float64)
     wrong = np.flatnonzero(~np.isfinite(converted))
     if wrong.size:
         raise InputError(
@@ -221,14 +242,16 @@ def whole(value: Any, name: str, *, low: int, high: int | None = None, why: str 
     return int(value)
 
 
-def fraction(value: Any, name: str, *, low: float = 0.0, high: float = 1.0, open_low: bool = False) -> float:
-    """A number from ``low`` to ``high``; with ``open_low``, ``low`` itself is refused."""
-    bracket = "(" if open_low else "["
-    wanted = f"a number in {bracket}{low:g}, {high:g}]"
+def fraction(
+    value: Any, name: str, *, low: float = 0.0, high: float = 1.0, open_low: bool = False, open_high: bool = False
+) -> float:
+    """A number from ``low`` to ``high``; with ``open_low`` or ``open_high``, these themselves are refused."""
+    brackets = "(" if open_low else "[", ")" if open_high else "]"
+    wanted = f"a number in {brackets[0]}{low:g}, {high:g}{brackets[1]}"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise InputError(f"{name}: expected {wanted}, got {value!r}")
     number = float(value)
-    if not (low <= number <= high) or (open_low and number == low):
+    if not (low <= number <= high) or (open_low and number == low) or (open_high and number == high):
         raise InputError(f"{name}: expected {wanted}, got {value}")
     return number
 
@@ -236,11 +259,21 @@ def fraction(value: Any, name: str, *, low: float = 0.0, high: float = 1.0, open
 def one_of(value: Any, name: str, choices: Sequence[_Name]) -> _Name:
     """One of a few words; the error names the closest."""
     for choice in choices:
-        if value == choice:
+        if isinstance(value, str) and value == choice:
             return choice
     near = get_close_matches(str(value), choices, n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise InputError(f"{name}: expected one of {', '.join(map(repr, choices))}, got {value!r}{hint}")
+
+
+def facts(value: Any, name: str = "facts") -> dict[str, str]:
+    """Words to words, such as where some vectors come from."""
+    if not isinstance(value, Mapping):
+        raise InputError(f"{name}: expected words to words, as a dict, got {type(value).__name__}")
+    for key, word in value.items():
+        if not isinstance(key, str) or not isinstance(word, str):
+            raise InputError(f"{name}: expected words to words, got {key!r}: {word!r}; turn them into strings")
+    return dict(value)
 
 
 def same_length(first: Sequence[Any] | npt.NDArray[Any], second: Sequence[Any] | npt.NDArray[Any], names: str) -> None:

@@ -4,6 +4,7 @@
     ├── InputError         an argument that cannot be used             (also a ValueError)
     │   └── ShapeError     ... because of its shape or length
     ├── FileError          a file that is not what it should be        (also a ValueError)
+    ├── WriteError         a file that cannot be written               (also an OSError)
     ├── MissingDataError   a data set that is not on this machine      (also a FileNotFoundError)
     ├── MissingExtraError  an optional dependency is not installed     (also an ImportError)
     └── DivergedError      a training run whose loss is no number      (also an ArithmeticError)
@@ -25,6 +26,7 @@ __all__ = [
     "MissingExtraError",
     "ShapeError",
     "VicinalError",
+    "WriteError",
     "require",
 ]
 
@@ -43,6 +45,10 @@ class ShapeError(InputError):
 
 class FileError(VicinalError, ValueError):
     """A file that is truncated, of another kind, or of a newer version."""
+
+
+class WriteError(VicinalError, OSError):
+    """A file that cannot be written: a full disk, no permission; what was there before is whole."""
 
 
 class MissingDataError(VicinalError, FileNotFoundError):

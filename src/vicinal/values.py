@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,9 @@ __all__ = ["Embeddings", "Nearest", "Neighbors", "Rival", "Trust"]
 EMBEDDINGS_FORMAT = "vicinal.embeddings"
 EMBEDDINGS_VERSION = 1
 LOG_PROBABILITIES = ("logits", "logarithms of probabilities")  # a fact: only the softmax of these logits has a meaning
+
+
+_Kind = TypeVar("_Kind", bound="np.dtype[Any]")
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,19 +193,22 @@ class Neighbors:
 
     def first(self, k: int) -> Neighbors:
         """Only the k nearest of these, copied, so that the rest can be forgotten."""
-        parts = (part[:, :k].copy() for part in (self.distances, self.indices, self.labels))
-        return Neighbors(*parts, self.same, self.other)
+
+        def nearest(part: np.ndarray[Any, _Kind]) -> np.ndarray[Any, _Kind]:
+            return part[:, :k].copy()
+
+        return Neighbors(nearest(self.distances), nearest(self.indices), nearest(self.labels), self.same, self.other)
 
     @classmethod
     def join(cls, parts: Sequence[Neighbors]) -> Neighbors:
         """The neighbours of several batches of queries, one after the other."""
         if len(parts) == 1:
             return parts[0]
-        arrays = (
+        distances, indices, labels = (
             np.concatenate([getattr(part, name) for part in parts]) for name in ("distances", "indices", "labels")
         )
         same, other = (Nearest.join([getattr(part, side) for part in parts]) for side in ("same", "other"))
-        return cls(*arrays, same, other)
+        return cls(distances, indices, labels, same, other)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,200 @@
+"""What several commands ask for, as types of their parameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, overload
+
+import typer
+
+from vicinal.errors import InputError
+
+if TYPE_CHECKING:
+    from vicinal.bank import Bank
+    from vicinal.scoring import Settings
+
+_NAMES = "What the arrays are called in the file"
+_SCORE = "The score"
+_KINDS = ".safetensors, .npz, .npy or .parquet file, or a folder of .npy files"
+
+Predictions = Annotated[
+    Path, typer.Argument(metavar="FILE", show_default=False, help=f"The predictions to judge: {_KINDS}.")
+]
+Training = Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help=f"The training points: {_KINDS}.")]
+BankFile = Annotated[
+    Path,
+    typer.Option(
+        "--bank", metavar="FILE", show_default=False, help="The training points, as `vicinal bank` wrote them."
+    ),
+]
+MaybeBankFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--bank",
+        metavar="FILE",
+        show_default=False,
+        help="The training points, as `vicinal bank` wrote them; for the scores that look at them.",
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", metavar="FILE", show_default=False, help="Write the results there: .csv, .parquet or .jsonl."
+    ),
+]
+Evaluated = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        show_default=False,
+        help="Write every metric of every score there: .csv, .parquet or .jsonl; or all of the evaluation, as .json.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
+
+VectorsName = Annotated[
+    str | None,
+    typer.Option(
+        "--vectors",
+        metavar="NAME",
+        rich_help_panel=_NAMES,
+        show_default="vectors",
+        help="The embeddings (n, d). Several columns: 'x,y' or 'x_*'.",
+    ),
+]
+LogitsName = Annotated[
+    str | None,
+    typer.Option(
+        "--logits",
+        metavar="NAME",
+        rich_help_panel=_NAMES,
+        show_default="logits",
+        help="The outputs before the softmax (n, c).",
+    ),
+]
+ProbabilitiesName = Annotated[
+    str | None,
+    typer.Option(
+        "--probabilities",
+        metavar="NAME",
+        rich_help_panel=_NAMES,
+        show_default=False,
+        help="The outputs after the softmax (n, c), instead of logits.",
+    ),
+]
+LabelsName = Annotated[
+    str | None,
+    typer.Option(
+        "--labels", metavar="NAME", rich_help_panel=_NAMES, show_default="labels", help="The true classes (n)."
+    ),
+]
+PredictedName = Annotated[
+    str | None,
+    typer.Option(
+        "--predicted",
+        metavar="NAME",
+        rich_help_panel=_NAMES,
+        show_default="predicted, else the largest logit",
+        help="The predicted classes (n).",
+    ),
+]
+ClassesName = Annotated[
+    str | None,
+    typer.Option(
+        "--classes",
+        metavar="NAME",
+        rich_help_panel=_NAMES,
+        show_default="0, 1, 2, ...",
+        help="The class of each column of the logits (c).",
+    ),
+]
+
+K = Annotated[
+    str | None,
+    typer.Option(
+        "--k", metavar="N|all", rich_help_panel=_SCORE, show_default="50", help="How many neighbours; or all points."
+    ),
+]
+KernelName = Annotated[
+    str | None,
+    typer.Option(
+        "--kernel",
+        metavar="NAME",
+        rich_help_panel=_SCORE,
+        show_default="exp",
+        help="The weight of a neighbour: exp, count or inverse.",
+    ),
+]
+ExcludeSelf = Annotated[
+    bool,
+    typer.Option(
+        "--exclude-self",
+        rich_help_panel=_SCORE,
+        help="The predictions are of the bank's own points, in their order: leave each out of its neighbours.",
+    ),
+]
+Unit = Annotated[bool, typer.Option("--unit", rich_help_panel=_SCORE, help="kth_distance: measure on the unit sphere.")]
+Relative = Annotated[
+    bool, typer.Option("--relative", rich_help_panel=_SCORE, help="mahalanobis: relative to all points together.")
+]
+Temperature = Annotated[
+    float | None,
+    typer.Option(
+        "--temperature",
+        metavar="T",
+        rich_help_panel=_SCORE,
+        show_default="1",
+        help="Divide the logits by this, for the scores that look at them.",
+    ),
+]
+
+
+def settings(
+    k: str | None,
+    kernel: str | None,
+    exclude_self: bool,
+    unit: bool = False,
+    relative: bool = False,
+    temperature: float | None = None,
+) -> Settings:
+    """How to score, as the options say it."""
+    from vicinal import checks
+    from vicinal.mass import KERNELS
+    from vicinal.scoring import Settings
+
+    weight = None if kernel is None else checks.one_of(kernel, "kernel", KERNELS)
+    return Settings(_number_or_all(k), weight, exclude_self, unit, relative, temperature)
+
+
+@overload
+def open_bank(path: Path) -> Bank: ...
+@overload
+def open_bank(path: Path | None) -> Bank | None: ...
+def open_bank(path: Path | None) -> Bank | None:
+    """The bank of ``--bank``."""
+    from vicinal.bank import Bank
+
+    if path is None:
+        return None
+    if path.suffix != ".safetensors":
+        raise InputError(
+            f"{path}: expected a bank, which ends in .safetensors, got {path.suffix or 'no ending'!r}; "
+            "make one with: vicinal bank FILE --out bank.safetensors"
+        )
+    return Bank.load(path)
+
+
+def refuse_both(first: str, one: object, second: str, other: object) -> None:
+    """Refuse two options that say different things."""
+    if one is not None and other is not None:
+        raise InputError(f"{first}, {second}: expected one of the two, got both")
+
+
+def _number_or_all(k: str | None) -> int | Literal["all"] | None:
+    if k is None or k == "all":
+        return k  # type: ignore[return-value]
+    try:
+        return int(k)
+    except ValueError:
+        raise InputError(f"k: expected a whole number or 'all', got {k!r}") from None

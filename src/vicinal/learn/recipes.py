@@ -1,0 +1,104 @@
+"""Recipes by name: ``paper`` as published, ``tuned`` ours, ``compact`` for two cores, ``digits`` for the demo.
+
+The paper says how long each network trains and at which rates, and leaves open how strong the preprocessing is and how
+far the crops of STL-10 reach; those are ours everywhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vicinal import checks
+from vicinal.learn.recipe import METHODS, Recipe
+from vicinal.learn.schedule import OneCycle, Piecewise
+
+__all__ = ["NAMES", "named"]
+
+_WHITE = {"global-contrast": {"scale": 1.0, "bias": 10.0}, "whitening": {"epsilon": 0.1}}
+_RATES = (1e-2, 5e-3, 5e-4, 5e-5)
+_CROPS: dict[str, Any] = {"crop": 4, "flip": True}
+
+_PAPER = {
+    "cifar100": Recipe(
+        name="paper",
+        network="cifar100",
+        schedule=Piecewise(until=(30_000, 50_000, 65_000, 80_000), rates=_RATES),
+        preprocessing=_WHITE,
+    ),
+    "stl10-32": Recipe(
+        name="paper",
+        network="stl10",
+        schedule=Piecewise(until=(3_000, 5_000, 6_500, 8_000), rates=_RATES),
+        preprocessing=_WHITE,
+        **_CROPS,
+    ),
+    "svhn": Recipe(
+        name="paper",
+        network="svhn",
+        schedule=Piecewise(until=(6_000, 10_000, 16_000), rates=(1e-3, 5e-4, 5e-5)),
+        optimizer="adam",
+        preprocessing=_WHITE,
+    ),
+}
+_TUNED = {
+    "cifar100": _PAPER["cifar100"].change(
+        name="tuned", schedule=OneCycle(peak=0.05), steps=44_000, weight_decay=5e-4, epsilon_ramp=0.25
+    ),
+    "stl10-32": _PAPER["stl10-32"].change(
+        name="tuned", schedule=OneCycle(peak=0.02), steps=8_000, weight_decay=5e-4, epsilon_ramp=0.25
+    ),
+    "svhn": _PAPER["svhn"].change(
+        name="tuned", schedule=OneCycle(peak=1e-3), steps=16_000, weight_decay=1e-3, epsilon_ramp=0.25
+    ),
+}
+_COMPACT = {
+    "cifar100": _PAPER["cifar100"].change(
+        name="compact",
+        schedule=OneCycle(peak=0.05),
+        epochs=10,
+        width=0.25,
+        dropout=0.3,
+        weight_decay=5e-4,
+        epsilon_ramp=0.25,
+    ),
+    "svhn": _PAPER["svhn"].change(name="compact", schedule=OneCycle(peak=1e-3), epochs=6, width=0.5, epsilon_ramp=0.25),
+}
+_DIGITS = {
+    "digits": Recipe(
+        name="digits",
+        network="digits",
+        schedule=OneCycle(peak=3e-3),
+        epochs=30,
+        batch=50,
+        optimizer="adam",
+        epsilon_ramp=0.25,
+        preprocessing={"standardize": {}},
+    )
+}
+_ALL = {"paper": _PAPER, "tuned": _TUNED, "compact": _COMPACT, "digits": _DIGITS}
+_BY_METHOD: dict[tuple[str, str, str], dict[str, Any]] = {}  # what a method changes: (name, data set, method) -> fields
+_SAME_AS = {"stl10-partial": "stl10-32"}
+NAMES = tuple(_ALL)
+
+
+def named(name: str, dataset: str, method: str = "reg", **changes: Any) -> Recipe:
+    """The recipe of a name for a data set.
+
+    Args:
+        name: ``paper``, ``tuned``, ``compact`` or ``digits``.
+        dataset: as in ``vicinal.data.load``; not every recipe is made for every data set.
+        method: ``reg``, ``distance`` or ``adversarial``.
+        changes: fields to set otherwise; the recipe is then called ``paper, changed`` and so on.
+
+    Example:
+        >>> named("paper", "cifar100", "distance").total_steps(50_000)
+        80000
+        >>> named("compact", "cifar100", epochs=1).name
+        'compact, changed'
+    """
+    made_for = _ALL[checks.one_of(name, "recipe", NAMES)]
+    near = _SAME_AS.get(dataset, dataset)
+    found = made_for[checks.one_of(near, f"data set of the recipe {name!r}", tuple(made_for))]
+    checks.one_of(method, "method", METHODS)
+    found = found.change(method=method, **_BY_METHOD.get((name, near, method), {}))
+    return found.change(name=f"{name}, changed", **changes) if changes else found

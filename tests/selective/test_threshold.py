@@ -1,0 +1,159 @@
+"""Thresholds as users meet them: what they promise, what they report, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm
+
+from vicinal import metrics
+from vicinal.errors import InputError
+from vicinal.held_out import Caution
+from vicinal.selective import threshold_at
+from vicinal.values import Trust
+
+
+def calibration(n=2000, seed=0):
+    """Scores and right predictions of a network with an accuracy of about 0.93."""
+    generator = np.random.default_rng(seed)
+    z = generator.normal(size=n)
+    return z, generator.random(n) < norm.cdf(2.2 + 1.2 * z)
+
+
+def test_what_is_reported_is_so():
+    scores, correct = calibration()
+    found = threshold_at(Trust("distance", scores, scores), correct, risk=0.05)
+    accepted = scores >= found.value
+    assert found.accept(Trust("distance", scores, scores)).tolist() == accepted.tolist()
+    assert found.coverage == accepted.mean()
+    assert found.risk == (~correct[accepted]).mean()
+    assert found.fpr == (accepted & ~correct).sum() / (~correct).sum()
+    assert (found.n, found.errors, found.score, found.goal) == (2000, (~correct).sum(), "distance", "risk")
+    assert found.hindsight == metrics.coverage_at_risk(scores, correct, 0.05)
+    rights = correct.sum()
+    assert found.oracle == min(1.0, max(m for m in range(2001) if max(0, m - rights) <= 0.05 * m) / 2000)
+    assert found.coverage <= found.hindsight <= found.oracle
+    assert found.met
+    assert found.promised == 0.05
+    assert str(found).startswith("distance of at least")
+    assert f"it accepts {found.coverage:.1%}" in str(found)
+
+
+@pytest.mark.parametrize(("goal", "target"), [("coverage", 0.8), ("fpr", 0.2)])
+def test_hindsight_and_oracle_of_the_other_goals(goal, target):
+    scores, correct = calibration(400)
+    found = threshold_at(scores, correct, **{goal: target})
+    order = np.argsort(-scores)
+    for known, ranked in ((found.hindsight, correct[order]), (found.oracle, np.sort(correct)[::-1])):
+        share = [m / 400 for m in range(401)]
+        if goal == "coverage":
+            assert known == min(s for s in share if s >= target)
+        else:
+            wrong = (~correct).sum()
+            assert known == max(m / 400 for m in range(401) if (~ranked[:m]).sum() <= target * wrong)
+    assert (found.coverage >= target) if goal == "coverage" else (found.fpr <= target)
+
+
+def test_the_promise_holds_on_new_rows():
+    failed = 0
+    for seed in range(500):
+        threshold = threshold_at(*calibration(400, seed), risk=0.05, delta=0.1)
+        failed += true_risk(threshold.value) > 0.05
+    assert failed <= binom.ppf(0.999, 500, 0.1)
+
+
+def test_where_no_threshold_can_promise_it_says_what_can_be():
+    generator = np.random.default_rng(0)
+    scores, correct = generator.normal(size=500), generator.random(500) < 0.6
+    with pytest.warns(Caution, match="no threshold of 'score' can promise a risk of at most 0.05: nothing is accepted"):
+        found = threshold_at(scores, correct, risk=0.05)
+    assert not found.met
+    assert found.value == np.inf
+    assert (found.coverage, found.risk, found.fpr) == (0, 0, 0)
+    assert not found.accept(scores).any()
+    assert 0.4 < found.promised < 0.6
+    assert "no threshold can promise a risk of at most 0.05 with 95% confidence" in str(found)
+    assert f"the smallest is {found.promised:.4g}" in str(found)
+    assert threshold_at(scores, correct, risk=found.promised + 0.02).met
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda s, c: threshold_at(s, c), "exactly one of the three, got none"),
+        (lambda s, c: threshold_at(s, c, risk=0.1, fpr=0.1), "exactly one of the three, got risk, fpr"),
+        (lambda s, c: threshold_at(s, c, risk=0.0), "risk: expected a number in (0, 1), got 0.0"),
+        (lambda s, c: threshold_at(s, c, coverage=1.0), "coverage: expected a number in (0, 1), got 1.0"),
+        (lambda s, c: threshold_at(s, c, risk=5), "risk: expected a number in (0, 1), got 5"),
+        (lambda s, c: threshold_at(s, c, risk=0.1, delta=0.0), "delta: expected a number in (0, 1)"),
+        (lambda s, c: threshold_at(s, c[1:], risk=0.1), "trust: expected 2999, one for each prediction, got 3000"),
+        (lambda s, c: threshold_at(s, np.full(3000, 0.5), risk=0.1), "correct: expected booleans, or 0 and 1, got 0.5"),
+        (lambda s, c: threshold_at(np.append(s[1:], np.nan), c, risk=0.1), "finite numbers, got nan in row 2999"),
+    ],
+)
+def test_bad_input_is_refused(make, words):
+    scores, correct = calibration(3000)
+    with pytest.raises(InputError) as caught:
+        make(scores, correct)
+    assert words in str(caught.value)
+
+
+def test_a_threshold_is_for_its_own_score():
+    scores, correct = calibration(1000)
+    found = threshold_at(Trust("margin", scores, scores), correct, risk=0.1)
+    with pytest.raises(InputError, match="expected the score 'margin', for which the threshold is, got 'energy'"):
+        found.accept(Trust("energy", scores, scores))
+
+
+def test_few_rows_no_errors_and_only_errors():
+    scores = np.arange(400.0)
+    with pytest.warns(Caution, match="20 calibration rows are fewer than 30"):
+        assert threshold_at(scores[:20], np.ones(20, bool), risk=0.2).met
+    found = threshold_at(scores, np.ones(400, bool), risk=0.05)  # 400 rows without an error promise 5 %
+    assert (found.coverage, found.met, found.value) == (1.0, True, -np.inf)
+    with pytest.warns(Caution, match="no calibration row is wrong: nothing can be promised of wrong predictions"):
+        assert not threshold_at(scores, np.ones(400, bool), fpr=0.1).met
+    with pytest.warns(Caution, match="the smallest that can be promised from these rows is 1"):
+        found = threshold_at(scores, np.zeros(400, bool), risk=0.05)
+    assert (found.promised, found.value) == (1.0, np.inf)
+
+
+def test_the_order_of_rows_does_not_matter():
+    scores, correct = calibration(1500)
+    scores = np.round(scores, 1)  # with ties
+    order = np.random.default_rng(1).permutation(1500)
+    for goal in ("risk", "coverage", "fpr"):
+        first = threshold_at(scores, correct, **{goal: 0.3})
+        assert threshold_at(scores[order], correct[order], **{goal: 0.3}) == first
+
+
+def test_mapies_risk_control_on_the_same_rows_is_as_safe_and_keeps_no_more():
+    control = pytest.importorskip("mapie.risk_control")
+    ours_kept, ours_failed, theirs_kept, theirs_failed = [], 0, [], 0
+    for seed in range(40):
+        scores, correct = calibration(1000, seed)
+        probability = norm.cdf(scores)  # any increasing map to (0, 1): MAPIE wants a probability
+        controller = control.BinaryClassificationController(
+            lambda x: np.stack([1 - x, x], axis=1),
+            "precision",
+            target_level=0.95,
+            confidence_level=0.9,
+            best_predict_param_choice="recall",
+        )
+        controller.calibrate(probability, correct.astype(int))
+        theirs = norm.ppf(controller.best_predict_param) if controller.best_predict_param is not None else np.inf
+        ours = threshold_at(scores, correct, risk=0.05, delta=0.1).value
+        for value, kept in ((ours, ours_kept), (theirs, theirs_kept)):
+            kept.append(norm.sf(value))
+        ours_failed += true_risk(ours) > 0.05
+        theirs_failed += true_risk(theirs) > 0.05
+    assert ours_failed <= binom.ppf(0.999, 40, 0.1)
+    assert theirs_failed <= binom.ppf(0.999, 40, 0.1)
+    assert np.mean(ours_kept) >= np.mean(theirs_kept)
+
+
+def true_risk(value):
+    """Of the world of ``calibration``, above a threshold."""
+    z = np.linspace(max(value, -8), 8, 4000)
+    mass = norm.pdf(z)
+    return 0.0 if value == np.inf else float(((1 - norm.cdf(2.2 + 1.2 * z)) * mass).sum() / mass.sum())
