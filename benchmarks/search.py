@@ -5,7 +5,9 @@
     python benchmarks/search.py --quick     # the figures only, without the table of growth
     python benchmarks/search.py --render    # measure nothing, write the tables of README.md and docs/speed.md again
 
-Every ratio is the median over rounds in which all contenders take turns, so that a busy moment meets all of them.
+Every ratio is the median over rounds in which all contenders take turns, so that a busy moment meets all of them. Before
+each turn there is a pause: the threads of NumPy's matrix library go on looking for work for a tenth of a second, on cores
+that the next contender needs.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from environment import facts
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "search.json"
 POINTS, COLUMNS, QUERIES, CLASSES = 50_000, 300, 1_000, 100
+PAUSE = 0.2  # seconds
 ALLOWED = 1.2  # a ratio may grow by this factor before --compare calls it a regression
 
 
@@ -34,6 +37,7 @@ def take_turns(contenders: dict[str, Callable[[], Any]], rounds: int) -> dict[st
     times: dict[str, list[float]] = {name: [] for name in contenders}
     for turn in range(rounds + 1):
         for name, run in contenders.items():
+            time.sleep(PAUSE)
             begun = time.perf_counter()
             run()
             if turn:

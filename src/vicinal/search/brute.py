@@ -241,8 +241,9 @@ class _Pass:
     def _settle(self) -> None:
         kernels.thin(self.k, self.slack, self.bars, self.counts, self.values, self.candidates)
         measured = np.full((len(self.counts), max(self.k, int(self.counts.max()))), np.inf)
+        exact = self.queries.astype(np.float64)
         for first, segment in self.points.blocks(len(self.points)):
-            kernels.settle(segment, first, self.queries, self.counts, self.candidates, measured)
+            kernels.settle(segment, first, exact, self.counts, self.candidates, measured)
         order = np.argsort(measured, axis=1)  # NumPy sorts in vector registers
         kernels.rank(self.k, self.counts, self.candidates, measured, order, self.distances, self.places)
 

@@ -13,6 +13,7 @@ from numba import njit
 
 LANES = 128  # vector registers hold their maxima while a strip is folded
 STRIP = 1024  # points that are folded together: a lane that reaches the bar stands for STRIP / LANES of them
+ALONE = np.zeros(1, np.int64)  # the lane of points that were not folded
 _ROWS = 256  # rows of the bank that are measured together
 LOWEST = np.float32(-3.4e38)  # below every value of a living point, above that of a removed one, which is -inf
 
@@ -81,25 +82,26 @@ def shrink(values, places, n, k, slack):
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST)
-def _collect(row, half, start, stop, step, first, skip, k, slack, bar, n, values, places):
-    """Add the points start, start + step, ... that reach the bar to a query's candidates.
+def _collect(row, half, lanes, start, stop, step, first, skip, k, slack, bar, n, values, places):
+    """Add the points that reach the bar to a query's candidates: of each lane, start + lane, and every step on from it.
 
     Returns how many there are and the bar; -1 for how many: more ties than there is room.
     """
     room = values.shape[0]
-    for j in range(start, stop, step):
-        v = row[j] - half[j]
-        if v >= bar and first + j != skip:
-            if n == room:
-                n, raised = shrink(values, places, n, k, slack)
-                bar = raised if raised > bar else bar
-                if v < bar:
-                    continue
+    for lane in lanes:
+        for j in range(start + lane, stop, step):
+            v = row[j] - half[j]
+            if v >= bar and first + j != skip:
                 if n == room:
-                    return -1, bar
-            values[n] = v
-            places[n] = first + j
-            n += 1
+                    n, raised = shrink(values, places, n, k, slack)
+                    bar = raised if raised > bar else bar
+                    if v < bar:
+                        continue
+                    if n == room:
+                        return -1, bar
+                values[n] = v
+                places[n] = first + j
+                n += 1
     return n, bar
 
 
@@ -111,7 +113,7 @@ def scan(products, half, first, skip, k, slack, bars, counts, values, places):
     is looked at point by point.
     """
     width = products.shape[1]
-    lanes = np.empty(LANES, np.float32)
+    lanes, hit = np.empty(LANES, np.float32), np.empty(LANES, np.int64)
     for i in range(products.shape[0]):
         n, bar, row = counts[i], bars[i], products[i]
         skip_i, slack_i, values_i, places_i = skip[i], slack[i], values[i], places[i]
@@ -123,14 +125,17 @@ def scan(products, half, first, skip, k, slack, bars, counts, values, places):
                 for t in range(LANES):
                     v = part[t] - part_half[t]
                     lanes[t] = v if v > lanes[t] else lanes[t]
+            hits = 0
             for t in range(LANES):
-                if lanes[t] >= bar and n >= 0:
-                    n, bar = _collect(
-                        row, half, start + t, stop, LANES, first, skip_i, k, slack_i, bar, n, values_i, places_i
-                    )
+                hit[hits] = t
+                hits += lanes[t] >= bar
+            if hits and n >= 0:
+                n, bar = _collect(
+                    row, half, hit[:hits], start, stop, LANES, first, skip_i, k, slack_i, bar, n, values_i, places_i
+                )
             end = min(start + STRIP, width)
             if stop < end and n >= 0:
-                n, bar = _collect(row, half, stop, end, 1, first, skip_i, k, slack_i, bar, n, values_i, places_i)
+                n, bar = _collect(row, half, ALONE, stop, end, 1, first, skip_i, k, slack_i, bar, n, values_i, places_i)
         counts[i], bars[i] = n, bar
 
 
@@ -146,6 +151,7 @@ def scan_classes(
     """
     width = products.shape[1]
     same_lanes, other_lanes = np.empty(LANES, np.float32), np.empty(LANES, np.float32)
+    hit = np.empty(LANES, np.int64)
     for i in range(products.shape[0]):
         n, bar, row, wanted = counts[i], bars[i], products[i], predicted[i]
         skip_i, slack_i, values_i, places_i = skip[i], slack[i], values[i], places[i]
@@ -164,22 +170,31 @@ def scan_classes(
                     v_other = LOWEST if same else v
                     same_lanes[t] = v_same if v_same > same_lanes[t] else same_lanes[t]
                     other_lanes[t] = v_other if v_other > other_lanes[t] else other_lanes[t]
+            hits = 0
             for t in range(LANES):
-                if (same_lanes[t] >= bar or other_lanes[t] >= bar) and n >= 0:
-                    n, bar = _collect(
-                        row, half, start + t, stop, LANES, first, skip_i, k, slack_i, bar, n, values_i, places_i
-                    )
-                if same_lanes[t] >= near_bars_i[0] or other_lanes[t] >= near_bars_i[1]:
-                    _approach(
-                        row, half, start + t, stop, LANES, first, skip_i, points, codes, wanted, query,
+                hit[hits] = t
+                hits += max(same_lanes[t], other_lanes[t]) >= bar
+            if hits and n >= 0:
+                n, bar = _collect(
+                    row, half, hit[:hits], start, stop, LANES, first, skip_i, k, slack_i, bar, n, values_i, places_i
+                )
+            hits = 0
+            for t in range(LANES):
+                hit[hits] = t
+                hits += (same_lanes[t] >= near_bars_i[0]) | (other_lanes[t] >= near_bars_i[1])
+            if hits:
+                _approach(
+                    row, half, hit[:hits], start, stop, LANES, first, skip_i, points, codes, wanted, query,
                     level_i, slack_i, near_i, near_places_i, near_bars_i,
-                    )  # fmt: skip
+                )  # fmt: skip
             end = min(start + STRIP, width)
             if stop < end:
                 if n >= 0:
-                    n, bar = _collect(row, half, stop, end, 1, first, skip_i, k, slack_i, bar, n, values_i, places_i)
+                    n, bar = _collect(
+                        row, half, ALONE, stop, end, 1, first, skip_i, k, slack_i, bar, n, values_i, places_i
+                    )
                 _approach(
-                    row, half, stop, end, 1, first, skip_i, points, codes, wanted, query,
+                    row, half, ALONE, stop, end, 1, first, skip_i, points, codes, wanted, query,
                     level_i, slack_i, near_i, near_places_i, near_bars_i,
                 )  # fmt: skip
         counts[i], bars[i] = n, bar
@@ -187,17 +202,19 @@ def scan_classes(
 
 @njit(nogil=True, cache=True, fastmath=_FAST)
 def _approach(
-    row, half, start, stop, step, first, skip, points, codes, wanted, query, level, slack, near, near_places, near_bars
+    row, half, lanes, start, stop, step, first, skip, points, codes, wanted, query,
+    level, slack, near, near_places, near_bars,
 ):  # fmt: skip
     """Measure the points that may be the nearest of their side, and take those that are; ties by the lowest place."""
-    for j in range(start, stop, step):
-        side = 0 if codes[j] == wanted else 1
-        if row[j] - half[j] >= near_bars[side] and first + j != skip:
-            squared = squared_distance(points[j], query)
-            if squared < near[side] or (squared == near[side] and first + j < near_places[side]):
-                near[side] = squared
-                near_places[side] = first + j
-                near_bars[side] = np.float32(level[0] - level[1] * squared) - slack
+    for lane in lanes:
+        for j in range(start + lane, stop, step):
+            side = 0 if codes[j] == wanted else 1
+            if row[j] - half[j] >= near_bars[side] and first + j != skip:
+                squared = squared_distance(points[j], query)
+                if squared < near[side] or (squared == near[side] and first + j < near_places[side]):
+                    near[side] = squared
+                    near_places[side] = first + j
+                    near_bars[side] = np.float32(level[0] - level[1] * squared) - slack
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST)

@@ -60,10 +60,26 @@ class Points:
 
     def code(self, labels: Integers, *, removed: int = -1) -> npt.NDArray[np.int32]:
         """Labels as places in ``classes``; labels of no living point become ``removed``."""
-        places = np.searchsorted(self.classes, labels)
-        places[places == len(self.classes)] = 0
-        found: npt.NDArray[np.int32] = np.where(self.classes[places] == labels, places, removed).astype(np.int32)
+        if self._table is None:
+            places = np.searchsorted(self.classes, labels)
+            places[places == len(self.classes)] = 0
+            known = self.classes[places] == labels
+        else:  # many times faster, where the labels leave no large gaps
+            known = (labels >= self.classes[0]) & (labels <= self.classes[-1])
+            places = self._table[np.where(known, labels, self.classes[0]) - self.classes[0]]
+            known &= places >= 0
+        found: npt.NDArray[np.int32] = np.where(known, places, removed).astype(np.int32, copy=False)
         return found
+
+    @cached_property
+    def _table(self) -> npt.NDArray[np.int32] | None:
+        """From a label, less the lowest, to its place in ``classes``, -1 for gaps; None where most would be gaps."""
+        low, high = int(self.classes[0]), int(self.classes[-1])
+        if high - low > 4 * len(self):
+            return None
+        table = np.full(high - low + 1, -1, np.int32)
+        table[self.classes - low] = np.arange(len(self.classes))
+        return table
 
     @cached_property
     def radius(self) -> float:
