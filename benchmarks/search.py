@@ -5,9 +5,9 @@
     python benchmarks/search.py --quick     # the figures only, without the table of growth
     python benchmarks/search.py --render    # measure nothing, write the tables of README.md and docs/speed.md again
 
-Every ratio is the median over rounds in which all contenders take turns, so that a busy moment meets all of them. Before
-each turn there is a pause: the threads of NumPy's matrix library go on looking for work for a tenth of a second, on cores
-that the next contender needs.
+Every ratio is the median over rounds in which all contenders take turns, so that a busy moment meets all of them. Each
+turn begins with runs that do not count: the threads of NumPy's matrix library go on looking for work for a tenth of a
+second after the contender before, on cores that this one needs.
 """
 
 from __future__ import annotations
@@ -28,19 +28,22 @@ from environment import facts
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "search.json"
 POINTS, COLUMNS, QUERIES, CLASSES = 50_000, 300, 1_000, 100
-PAUSE = 0.2  # seconds
+WARM = 0.15  # seconds of runs that do not count, at the beginning of a turn
 ALLOWED = 1.2  # a ratio may grow by this factor before --compare calls it a regression
 
 
-def take_turns(contenders: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Median seconds of each contender over rounds in which each runs once; one round before them warms up."""
+def take_turns(contenders: dict[str, Callable[[], Any]], rounds: int, runs: int = 1) -> dict[str, float]:
+    """Median seconds of each contender over rounds in which each has a turn of so many runs that count."""
     times: dict[str, list[float]] = {name: [] for name in contenders}
-    for turn in range(rounds + 1):
+    for _ in range(rounds):
         for name, run in contenders.items():
-            time.sleep(PAUSE)
-            begun = time.perf_counter()
+            warm = time.perf_counter() + WARM
             run()
-            if turn:
+            while time.perf_counter() < warm:
+                run()
+            for _ in range(runs):
+                begun = time.perf_counter()
+                run()
                 times[name].append(time.perf_counter() - begun)
     return {name: float(np.median(found)) for name, found in times.items()}
 
@@ -108,7 +111,8 @@ def figures() -> dict[str, Any]:
                 "vicinal distance": lambda: distance(bank, mine, predicted[:1], k=50),
                 **peers(vectors, mine, 50),
             },
-            rounds=101,
+            rounds=21,
+            runs=11,
         )
     )
     return found
@@ -139,7 +143,7 @@ def growth(rounds: int = 3) -> list[dict[str, Any]]:
             "floor": lambda v=vectors, a=asked: a @ v.T,
             "vicinal": lambda b=bank, a=asked, k=k: b.nearest(a, k),
         }
-        timed = as_ratios(take_turns({**contenders, **peers(vectors, asked, k)}, rounds))
+        timed = as_ratios(take_turns({**contenders, **peers(vectors, asked, k)}, rounds, runs=3))
         rows.append({"points": n, "columns": d, "queries": m, "k": k, **timed})
         print(n, d, k, timed["times the floor"], flush=True)
     return rows
