@@ -37,7 +37,7 @@ __all__ = ["BruteSearch"]
 _WIDTH = 1024  # points in a block: with 500 queries a block of products is 2 MB, in the second-level cache of a core
 _QUERIES = 512  # queries that one thread carries through the bank together
 _FEW = 128  # below so many queries the matrix library's own threads are faster than ours
-_ROOM = 24 * 2**20  # bytes for the candidates of one thread
+_ROOM = 48 * 2**20  # bytes for the candidates of all threads
 _SAMPLE = 4096  # points at most in the sample that sets the first bar
 _UNIT = 2.0**-24
 _TINY = 1.2e-38  # the least normal float32: what flushing to zero may cost
@@ -94,7 +94,7 @@ class BruteSearch:
 
     def _each(self, m: int, k: int, work: Callable[[slice], None], classes: int) -> None:
         """Run ``work`` on all queries, a chunk at a time, as many chunks at once as there are cores."""
-        room = _ROOM // (12 * _capacity(k, len(self.points)) + 8 * classes)
+        room = _ROOM // cores() // (12 * _capacity(k, len(self.points)) + 8 * classes)
         many = m >= _FEW and room >= _FEW // 2
         size = max(1, min(room, _QUERIES, -(-m // cores()))) if many else max(1, min(room, _FEW))
         chunks = [slice(start, min(m, start + size)) for start in range(0, m, size)]

@@ -145,15 +145,22 @@ def _load_npy(path: Path) -> npt.NDArray[Any]:
 def _open_npz(path: Path) -> Source:
     if not zipfile.is_zipfile(path):
         raise FileError(f"{path}: expected a .npz file, got one that is cut short, or of another kind")
-    with np.load(path, allow_pickle=False) as archive:
+    with _archive(path) as archive:
         names = archive.files
     return Source(path, {name: partial(_load_member, path, name) for name in names}, {"file": path.name})
 
 
 def _load_member(path: Path, name: str) -> npt.NDArray[Any]:
-    with np.load(path, allow_pickle=False) as archive:
+    with _archive(path) as archive:
         loaded: npt.NDArray[Any] = archive[name]
         return loaded
+
+
+@contextmanager
+def _archive(path: Path) -> Iterator[Any]:
+    """Opened here, not by NumPy, which leaves a damaged file open."""
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        yield archive
 
 
 def _open_safetensors(path: Path) -> Source:
