@@ -23,7 +23,7 @@ REFERENCE = {
     "bank": "The bank",
     "score": "Scores",
     "metrics": "Metrics",
-    "evaluation": "Evaluation",
+    "evaluate": "Evaluation",
     "estimator": "The scikit-learn face",
     "learn.embed": "Any torch model",
     "search": "Search",
@@ -45,4 +45,18 @@ def _write_reference() -> None:
     (folder / "index.md").write_text(f"# Reference\n\n```{{toctree}}\n{names}\n```\n")
 
 
-_write_reference()
+def _escape_bars(app, what, name, obj, options, lines) -> None:  # type: ignore[no-untyped-def]
+    """Docstrings write lengths as |x|, which reStructuredText would take for a substitution."""
+    lines[:] = [line if line.lstrip().startswith((">>>", "...")) else line.replace("|", r"\|") for line in lines]
+
+
+def _skip_foreign(app, what, name, obj, skip, options) -> bool:  # type: ignore[no-untyped-def]
+    """Leave out what scikit-learn adds to its estimators."""
+    return skip or (name.startswith("set_") and name.endswith("_request"))
+
+
+def setup(app) -> None:  # type: ignore[no-untyped-def]
+    """Called by Sphinx."""
+    _write_reference()
+    app.connect("autodoc-process-docstring", _escape_bars)
+    app.connect("autodoc-skip-member", _skip_foreign)
