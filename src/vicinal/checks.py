@@ -6,6 +6,7 @@ float32 vectors, float64 logits, int64 labels, all finite. Nothing is guessed an
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeAlias, TypeVar
@@ -248,6 +249,8 @@ def fraction(
     """A number from ``low`` to ``high``; with ``open_low`` or ``open_high``, these themselves are refused."""
     brackets = "(" if open_low else "[", ")" if open_high else "]"
     wanted = f"a number in {brackets[0]}{low:g}, {high:g}{brackets[1]}"
+    if high == sys.float_info.max:
+        wanted = f"a finite number {'above' if open_low else 'of at least'} {low:g}"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise InputError(f"{name}: expected {wanted}, got {value!r}")
     number = float(value)
