@@ -11,7 +11,7 @@ No novel input is needed to fit anything here; novel inputs are what nobody has 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,14 +19,14 @@ import numpy.typing as npt
 
 from vicinal import checks, score
 from vicinal.bank import Bank
-from vicinal.checks import Flags, Floats
+from vicinal.checks import Flags, Floats, Integers
 from vicinal.density import class_density, class_kth_distance, density_of
 from vicinal.errors import InputError
 from vicinal.guarantee import cut_for_risk, rank_for_rate, upper_bound
 from vicinal.held_out import FEW, HeldOut, caution, scores_of
 from vicinal.values import Embeddings, Trust
 
-__all__ = ["Decisions", "Detector", "Triage", "one_class_svm", "scores"]
+__all__ = ["ACCEPT", "NOVEL", "UNSURE", "Detector", "Triage", "Triaged", "one_class_svm", "scores"]
 
 ACCEPT, UNSURE, NOVEL = "accept", "unsure", "novel"
 
@@ -52,16 +52,17 @@ def scores(bank: Bank, embeddings: Embeddings, *, k: int = 50) -> dict[str, Trus
     if embeddings.predicted is None:
         raise InputError("embeddings: expected logits or predicted, got neither; pass one of them in")
     vectors, predicted = embeddings.vectors, embeddings.predicted
-    distance = score.distance(bank, vectors, predicted, k=k)
-    assert distance.neighbors is not None
+    kth = score.kth_distance(bank, vectors, k=k)
+    assert kth.neighbors is not None
+    relative = score.mahalanobis(bank, vectors, relative=True)
     found = {
-        "distance": distance,
-        "density": density_of(distance.neighbors),
-        "kth_distance": score.kth_distance(bank, vectors, k=k),
+        "distance": score.distance(bank, vectors, predicted, k=k),
+        "density": density_of(kth.neighbors),
+        "kth_distance": kth,
         "class_density": class_density(bank, vectors, predicted, k=k),
         "class_kth_distance": class_kth_distance(bank, vectors, predicted, k=k),
         "mahalanobis": score.mahalanobis(bank, vectors),
-        "relative_mahalanobis": score.mahalanobis(bank, vectors, relative=True),
+        "relative_mahalanobis": replace(relative, name="relative_mahalanobis"),
     }
     if embeddings.logits is not None:
         found |= {name: getattr(score, name)(embeddings.logits) for name in ("margin", "entropy", "energy")}
@@ -122,16 +123,15 @@ class Detector:
             array([0.01])
         """
         rows = HeldOut.of([known], np.ones(len(known)))
-        values, notes = rows.scores[0], rows.notes
-        if len(values) < FEW:
-            note = f"{len(values)} known inputs are fewer than {FEW}: no p-value is below {1 / (len(values) + 1):.3g}"
-            notes = (*notes, caution(note))
-        if not by_class:
-            return cls(known.name, {None: np.sort(values)}, notes)
-        if known.predicted is None:
-            raise InputError(f"known: expected predictions, to compare by class, but {known.name!r} judges none")
-        classes = known.predicted[rows.kept]
-        return cls(known.name, {int(c): np.sort(values[classes == c]) for c in np.unique(classes)}, notes)
+        values = rows.scores[0]
+        groups: dict[int | None, Integers] = {None: np.arange(len(values))}
+        if by_class:
+            if known.predicted is None:
+                raise InputError(f"known: expected predictions, to compare by class, but {known.name!r} judges none")
+            classes = known.predicted[rows.kept]
+            groups = {int(label): np.flatnonzero(classes == label) for label in np.unique(classes)}
+        notes = rows.notes + _few(groups)
+        return cls(known.name, {label: np.sort(values[places]) for label, places in groups.items()}, notes)
 
     def p_value(self, trust: Trust, *, seed: int | None = None) -> Floats:
         """(m,), how often a known input is as unusual as this one: (1 + number of known scores ≤ its own) / (n + 1).
@@ -159,10 +159,24 @@ class Detector:
         found: Flags = self.p_value(trust) <= checks.fraction(false_alarms, "false_alarms", open_low=True)
         return found
 
-    def _classes(self, trust: Trust) -> npt.NDArray[np.int64]:
+    def _classes(self, trust: Trust) -> Integers:
         if trust.predicted is None:
             raise InputError(f"trust: expected predictions, to compare by class, but {trust.name!r} judges none")
         return trust.predicted
+
+
+def _few(groups: Mapping[int | None, Integers]) -> tuple[str, ...]:
+    """A caution, where so few known inputs are compared with that no p-value can be small."""
+    label, places = min(groups.items(), key=lambda group: len(group[1]))
+    if len(places) >= FEW:
+        return ()
+    whose = "" if label is None else f" of class {label}"
+    return (
+        caution(
+            f"Detector.fit: {len(places)} known inputs{whose} are fewer than {FEW}: no p-value{whose} is below "
+            f"{1 / (len(places) + 1):.3g}"
+        ),
+    )
 
 
 def _p_values(known: Floats, values: Floats, generator: np.random.Generator | None) -> Floats:
@@ -175,7 +189,7 @@ def _p_values(known: Floats, values: Floats, generator: np.random.Generator | No
 
 
 @dataclass(frozen=True, eq=False)
-class Decisions:
+class Triaged:
     """What a ``Triage`` says of m inputs.
 
     Attributes:
@@ -191,7 +205,7 @@ class Decisions:
 
     def shares(self) -> dict[str, float]:
         """The share of each decision."""
-        return {name: float((self.decision == name).mean()) for name in (ACCEPT, UNSURE, NOVEL)}
+        return _shares(self.decision)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,8 +218,9 @@ class Triage:
     Attributes:
         detector: of novel inputs.
         trusted: the name of the score by which predictions are accepted.
-        novel_at: inputs whose novelty score is at most this are novel.
-        accept_at: other predictions whose log-odds are at least this are accepted; infinite where none may be.
+        novel_at: inputs whose novelty score is below this are novel; minus infinity where none may be.
+        accept_at: predictions whose log-odds are at least this are accepted, if the novelty score of their input is
+            above ``novel_at``; infinite where none may be.
         false_alarms: as asked for.
         risk: as asked for.
         delta: as asked for.
@@ -238,10 +253,11 @@ class Triage:
     ) -> Triage:
         """Fit both thresholds on held-out inputs of known classes.
 
-        Half of delta goes to each promise. Below the threshold for novelty are so few rows that the false alarms are
-        bounded; given it, the rows above are again independent draws, among which the threshold for acceptance is found
-        as ``vicinal.guarantee.cut_for_risk`` says. Where a target cannot be met, nothing is called novel, or nothing
-        accepted, with a ``Caution``.
+        Half of delta goes to each promise. The threshold for novelty is the score of a row, with so few rows below it
+        that the false alarms are bounded; given it, the rows above are again independent draws, among which the
+        threshold for acceptance is found as ``vicinal.guarantee.cut_for_risk`` says. An input exactly at the threshold
+        for novelty is on neither side, and unsure: so ties cost nothing of the promise. Where a target cannot be met,
+        nothing is called novel, or nothing accepted, with a ``Caution``.
 
         Args:
             novelty: a score that tells known from novel inputs, such as the density.
@@ -275,33 +291,29 @@ class Triage:
         cut = cut_for_risk(sure[known], right[known], risk, delta / 2)
         alarms = false_alarms if count else float(upper_bound(0, len(right), delta / 2))
         notes = rows.notes + _cautions(bool(count), alarms, cut.met, cut.promised)
-        accepted = known & (sure >= cut.value)
-        shares = {
-            ACCEPT: float(accepted.mean()),
-            UNSURE: float((known & ~accepted).mean()),
-            NOVEL: float((~known).mean()),
-            "risk": float((accepted & ~right).sum() / max(1, accepted.sum())),
-        }
         detector = Detector(novelty.name, {None: np.sort(unusual)})
-        return cls(
-            detector,
-            trust.name,
-            novel_at,
-            cut.value,
-            **targets,
-            promised=(alarms, cut.promised),
-            shares=shares,
-            notes=notes,
-        )
+        promised = (alarms, cut.promised)
+        fitted = cls(detector, trust.name, novel_at, cut.value, **targets, promised=promised, shares={}, notes=notes)
+        decision = fitted._decide(unusual, sure)
+        accepted = decision == ACCEPT
+        risk_seen = float((accepted & ~right).sum() / max(1, accepted.sum()))
+        return replace(fitted, shares={**_shares(decision), "risk": risk_seen})
 
-    def __call__(self, novelty: Trust, trust: Trust) -> Decisions:
+    def __call__(self, novelty: Trust, trust: Trust) -> Triaged:
         """Decide of other inputs by the same two scores."""
         if trust.name != self.trusted:
             raise InputError(f"trust: expected the score {self.trusted!r}, as in the fit, got {trust.name!r}")
         p_value = self.detector.p_value(novelty)
         checks.same_length(novelty.log_odds, trust.log_odds, "novelty and trust")
-        accepted = np.where(trust.log_odds >= self.accept_at, ACCEPT, UNSURE)
-        return Decisions(np.where(novelty.log_odds <= self.novel_at, NOVEL, accepted), p_value)
+        return Triaged(self._decide(novelty.log_odds, trust.log_odds), p_value)
+
+    def _decide(self, unusual: Floats, sure: Floats) -> npt.NDArray[np.str_]:
+        accepted = np.where((unusual > self.novel_at) & (sure >= self.accept_at), ACCEPT, UNSURE)
+        return np.where(unusual < self.novel_at, NOVEL, accepted)
+
+
+def _shares(decision: npt.NDArray[np.str_]) -> dict[str, float]:
+    return {name: float((decision == name).mean()) for name in (ACCEPT, UNSURE, NOVEL)}
 
 
 def _targets(false_alarms: float, risk: float, delta: float) -> tuple[tuple[str, float], ...]:
