@@ -23,7 +23,7 @@ import numpy as np
 from environment import facts
 from sklearn.metrics import roc_auc_score
 
-from vicinal.evaluate import evaluate
+from vicinal.evaluation import evaluate
 from vicinal.values import Trust
 
 RESULTS = Path(__file__).parent / "results" / "metrics.json"
@@ -34,7 +34,7 @@ FIRST = """
 import sys, time
 begun = time.perf_counter()
 import numpy as np
-from vicinal.evaluate import evaluate
+from vicinal.evaluation import evaluate
 evaluate(None, {"a": np.arange(100.0)}, correct=np.arange(100) % 3 > 0, samples=10)
 print(time.perf_counter() - begun)
 """

@@ -23,7 +23,7 @@ REFERENCE = {
     "bank": "The bank",
     "score": "Scores",
     "metrics": "Metrics",
-    "evaluate": "Evaluation",
+    "evaluation": "Evaluation",
     "estimator": "The scikit-learn face",
     "learn.embed": "Any torch model",
     "search": "Search",

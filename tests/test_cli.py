@@ -17,7 +17,7 @@ import vicinal
 from vicinal import Bank, Embeddings
 from vicinal.cli import main
 from vicinal.cli.commands import app
-from vicinal.evaluate import Evaluation, evaluate
+from vicinal.evaluation import Evaluation, evaluate
 
 COMMANDS = typer.main.get_command(app).commands
 DOCS = Path(__file__).parent.parent / "docs" / "command-line.md"

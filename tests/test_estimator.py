@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import vicinal
 from vicinal import Bank, NeighborConfidence
@@ -23,7 +23,13 @@ from vicinal.mass import KERNELS
 X, Y = load_iris(return_X_y=True)
 
 
-@parametrize_with_checks([NeighborConfidence(), NeighborConfidence(k=3, kernel="inverse")])
+def checks():
+    for model in (NeighborConfidence(), NeighborConfidence(k=3, kernel="inverse")):
+        for estimator, check in estimator_checks_generator(model):
+            yield pytest.param(estimator, check, id=f"{model}-{check.func.__name__}")
+
+
+@pytest.mark.parametrize(("estimator", "check"), list(checks()))
 def test_it_passes_every_check_of_scikit_learn(estimator, check):
     check(estimator)
 

@@ -20,7 +20,7 @@ LAYERS = (
     {"store", "progress", "guarantee"},
     {"values", "search", "metrics", "data"},
     {"bank", "mass", "held_out"},
-    {"score", "density", "evaluate"},
+    {"score", "density", "evaluation"},
     {"scoring", "estimator", "selective", "novelty", "ensemble", "plots", "tables", "learn"},
     {"explain", "guard"},
     {"demo"},
@@ -162,6 +162,11 @@ def test_the_public_names_are_few_sorted_and_there():
     for name in names:
         assert getattr(vicinal, name).__name__ == name
         assert getattr(vicinal, name).__doc__
+
+
+def test_no_public_name_is_also_a_module():
+    """Importing the module would put it in the place of the name."""
+    assert not {name for name in vicinal.__all__ if _is_module(f"vicinal.{name}")}
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error():

@@ -18,7 +18,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Bank": "bank",
     "Embeddings": "values",
-    "Evaluation": "evaluate",
+    "Evaluation": "evaluation",
     "NeighborConfidence": "estimator",
     "Neighbors": "values",
     "Trust": "values",
@@ -26,7 +26,7 @@ _HOMES = {
     "distance": "score",
     "energy": "score",
     "entropy": "score",
-    "evaluate": "evaluate",
+    "evaluate": "evaluation",
     "kth_distance": "score",
     "mahalanobis": "score",
     "margin": "score",
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from vicinal.bank import Bank
     from vicinal.errors import VicinalError
     from vicinal.estimator import NeighborConfidence
-    from vicinal.evaluate import Evaluation, evaluate
+    from vicinal.evaluation import Evaluation, evaluate
     from vicinal.score import (
         distance,
         energy,

@@ -1,7 +1,7 @@
 """The values that travel through vicinal: frozen, plain arrays, complete when they exist.
 
 ``Embeddings`` is the waist of the library: what any network hands over. ``Neighbors`` and ``Trust`` are answers.
-A ``Bank`` (``vicinal.bank``) and an ``Evaluation`` (``vicinal.evaluate``) live beside the functions that make them.
+A ``Bank`` (``vicinal.bank``) and an ``Evaluation`` (``vicinal.evaluation``) live beside the functions that make them.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def evaluate(
 ) -> None:
     """Say how well scores tell right predictions from wrong ones, with intervals and paired tests."""
     from vicinal import scoring, tables
-    from vicinal.evaluate import evaluate as measure
+    from vicinal.evaluation import evaluate as measure
 
     target = None if out is None else tables.check_target(out, (*tables.ENDINGS, ".json"))
     settings = options.settings(k, kernel, exclude_self, unit, relative, temperature)

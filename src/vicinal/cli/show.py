@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from vicinal.evaluate import Evaluation
+    from vicinal.evaluation import Evaluation
     from vicinal.values import Embeddings, Trust
 
 __all__ = ["answer", "evaluation", "rows", "save_evaluation", "trust_columns", "trust_lines"]

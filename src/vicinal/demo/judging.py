@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from vicinal import scoring
+from vicinal import metrics, scoring
 from vicinal.bank import Bank
+from vicinal.checks import Flags
 from vicinal.demo.digits import PER_CLASS
-from vicinal.demo.views import Views
-from vicinal.evaluate import Evaluation, evaluate
+from vicinal.demo.views import HYBRID, Views
+from vicinal.evaluation import Evaluation, evaluate
+from vicinal.metrics import Comparison
 from vicinal.values import Embeddings, Trust
 
-__all__ = ["ON_NEIGHBORS", "ON_OUTPUTS", "SCORES", "Judged", "K", "judge"]
+__all__ = ["ON_NEIGHBORS", "ON_OUTPUTS", "SCORES", "Judged", "K", "Verdict", "judge", "settle"]
 
 K = PER_CLASS  # neighbours: as many as there are training images of a class, as in the paper
 ON_NEIGHBORS = ("distance", "trust_ratio", "kth_distance", "mahalanobis")
@@ -41,6 +43,23 @@ class Judged:
     trusts: Mapping[str, Trust]
 
 
+@dataclass(frozen=True)
+class Verdict:
+    """A paired test of two scores of the same predictions, by their AUROC.
+
+    Attributes:
+        job: ``errors`` or ``novelties``.
+        first: what is compared, in words.
+        second: what it is compared with.
+        found: how much larger the AUROC of the first is.
+    """
+
+    job: str
+    first: str
+    second: str
+    found: Comparison
+
+
 def judge(view: Views, seed: int) -> Judged:
     """Score the predictions of one network, those that look at neighbours only where there are no logits."""
     bank = Bank(view.train.vectors, view.train.labels)
@@ -51,6 +70,26 @@ def judge(view: Views, seed: int) -> Judged:
     errors = evaluate(view.test, trusts, samples=_SAMPLES, seed=seed)
     novelties = evaluate(None, ranks, correct=known, samples=_SAMPLES, seed=seed, kinds=("known", "novel"))
     return Judged(view.name, errors, novelties, trusts)
+
+
+def settle(judged: Sequence[Judged], correct: Flags, seed: int) -> tuple[Verdict, ...]:
+    """Is distance better than the largest softmax output, and is it better in the embedding of another network?
+
+    Args:
+        judged: the plain network first; the hybrid, if there is one, scores the same predictions.
+        correct: (n,), whether each prediction of the plain network is right.
+        seed: of the bootstrap samples.
+    """
+    plain = judged[0]
+    found = [
+        Verdict(job, f"{plain.name}: distance", "margin", getattr(plain, job).compare("distance", "margin"))
+        for job in ("errors", "novelties")
+    ]
+    for one in (one for one in judged if one.name == HYBRID):
+        ranks = (each.trusts["distance"].log_odds for each in (one, plain))
+        better = metrics.compare("auroc", *ranks, correct, samples=_SAMPLES, seed=seed)
+        found.append(Verdict("errors", f"{one.name}: distance", f"{plain.name}: distance", better))
+    return tuple(found)
 
 
 def _scores(asked: Embeddings, bank: Bank) -> dict[str, Trust]:

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-import vicinal.evaluate as module
+import vicinal.evaluation as module
 from vicinal import metrics
 from vicinal.errors import FileError, InputError, ShapeError
-from vicinal.evaluate import Evaluation, evaluate
+from vicinal.evaluation import Evaluation, evaluate
 from vicinal.metrics import METRICS, Points
 from vicinal.values import Embeddings, Trust
 
@@ -359,6 +359,6 @@ def test_nothing_is_computed_again(found: Evaluation, tmp_path: Path, monkeypatc
 
 def test_importing_it_is_light() -> None:
     heavy = "('torch', 'sklearn', 'matplotlib', 'rich', 'scipy', 'numba')"
-    program = f"import vicinal.evaluate, sys; sys.exit([m for m in {heavy} if m in sys.modules] or None)"
+    program = f"import vicinal.evaluation, sys; sys.exit([m for m in {heavy} if m in sys.modules] or None)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
