@@ -51,15 +51,15 @@ def slow_cut(scores, correct, risk, delta):
     n = len(scores)
     values = sorted(set(scores.tolist()), reverse=True)
     counts = [int((scores >= v).sum()) for v in values]
-    starts = [f * n for f in (1 / 16, 1 / 8, 1 / 4, 1 / 2) if (1 - risk) ** (f * n) <= delta / 4]
-    if not starts:
-        starts = [max(n / 2, np.log(delta) / np.log(1 - risk))]
+    shares = [(1 / 16, 1 / 8), (1 / 8, 2 / 8), (1 / 4, 4 / 8), (1 / 2, 1 / 8)]
+    pending = [(f * n, part) for f, part in shares if (1 - risk) ** (f * n) <= delta * part]
+    if not pending:
+        pending = [(max(n / 2, np.log(delta) / np.log(1 - risk)), 1.0)]
+    whole = sum(part for _, part in pending)
     kept, level = 0, 0.0
-    pending = list(starts)
     for i, count in enumerate(counts):
-        while pending and (count >= pending[0] or i == len(counts) - 1):
-            level += delta / len(starts)
-            pending.pop(0)
+        while pending and (count >= pending[0][0] or i == len(counts) - 1):
+            level += delta * pending.pop(0)[1] / whole
         errors = int((~correct[scores >= values[i]]).sum())
         if level and binomtest(errors, count, risk, alternative="less").pvalue <= level:
             kept = count

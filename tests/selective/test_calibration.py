@@ -72,7 +72,7 @@ def test_logistic_weights_are_scikit_learns_or_zero():
     generator = np.random.default_rng(0)
     terms = generator.normal(size=(500, 3))
     targets = (generator.random(500) < expit(terms @ [1.0, 0.3, -0.8] + 0.5)).astype(float)
-    intercept, weights = fit_logistic(terms, targets, penalty=2.0)
+    intercept, weights = fit_logistic(terms, targets, ridge=2.0)
     model = LogisticRegression(C=0.5, tol=1e-12).fit(terms[:, :2], targets)  # a penalty of 2 is C = 1 / 2
     np.testing.assert_allclose(weights, [*model.coef_[0], 0.0], atol=1e-5)
     assert intercept == pytest.approx(model.intercept_[0], abs=1e-5)

@@ -48,7 +48,9 @@ def test_weights_are_those_of_a_penalised_logistic_fit():
     fusion = Fusion.fit(trusts(one=one, two=two), correct, penalty=4.0)
     quartiles = np.quantile([one, two], [0.25, 0.5, 0.75], axis=1)
     terms = 2 * np.arcsinh((np.array([one, two]).T - quartiles[1]) / (2 * (quartiles[2] - quartiles[0]) / 1.349))
-    model = LogisticRegression(C=0.25, tol=1e-12).fit(terms, correct)
+    # 4 (2 w + w^2 / 2): a penalty of 1 / C = 8 + 4, two thirds of it on the absolute weights
+    model = LogisticRegression(C=1 / 12, l1_ratio=2 / 3, solver="saga", tol=1e-10, max_iter=10_000)
+    model.fit(terms, correct)
     np.testing.assert_allclose(fusion.weights, model.coef_[0], atol=1e-4)
     assert fusion.intercept == pytest.approx(model.intercept_[0], abs=1e-4)
     assert str(fusion).startswith(f"fused of one {fusion.weights[0]:.3g}, two")
@@ -66,8 +68,8 @@ def test_never_much_worse_than_the_best_part(n):
         fusion = Fusion.fit(_rows(every, slice(n)), correct[:n])
         found = fusion(_rows(every, slice(n, None))).log_odds
         lost.append(metrics.auroc(good[n:], correct[n:]) - metrics.auroc(found, correct[n:]))
-    assert np.mean(lost) < {100: 0.012, 300: 0.005, 1000: 0.002}[n]
-    assert max(lost) < {100: 0.06, 300: 0.03, 1000: 0.01}[n]
+    assert np.mean(lost) < {100: 0.009, 300: 0.002, 1000: 0.001}[n]
+    assert max(lost) < {100: 0.06, 300: 0.01, 1000: 0.008}[n]
 
 
 def test_a_part_that_the_fit_spoils_is_kept_alone(monkeypatch):
@@ -113,7 +115,7 @@ def test_infinite_looking_log_odds_do_not_decide():
     one[:3], one[3:6] = 1.7e308, -1.7e308
     found = Fusion.fit(trusts(one=one, two=two), correct)(trusts(one=one, two=two))
     assert np.isfinite(found.log_odds).all()
-    assert metrics.auroc(found.log_odds, correct) > metrics.auroc(two, correct)
+    assert metrics.auroc(found.log_odds, correct) > metrics.auroc(two, correct) + 0.01
 
 
 def test_a_part_that_does_not_vary_has_no_say():

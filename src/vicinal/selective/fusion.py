@@ -19,11 +19,13 @@ from vicinal.values import Embeddings, Trust
 
 __all__ = ["Fusion", "parts"]
 
-PENALTY = 1.0  # on the squared weights of standardised terms: that of about one row
+PENALTY = 1.0
+_LASSO = 2.0  # beside half the squared weights
 _FEWEST = 5  # right or wrong rows below which weights cannot be told from noise
 _FOLDS = 5
 _WIDEST = 1e300
 _SMALLEST = 1e-300
+_FARTHEST = 30.0  # standard deviations, beyond which a score says no more
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +37,9 @@ class Fusion:
 
         log-odds = intercept + Σ_i w_i · 2 asinh((s_i - c_i) / (2 r_i)),    w_i ≥ 0.
 
-    The asinh is all but linear in the bulk and grows like a logarithm in the tails, so that a few huge log-odds do not
-    decide. As no weight is negative, more trust by any part is never less trust in the whole.
+    The asinh is all but linear in the bulk and grows like a logarithm in the tails; beyond 30 r_i from c_i it is held
+    where it is. So a few huge log-odds do not decide. As no weight is negative, more trust by any part is never less
+    trust in the whole.
 
     Attributes:
         names: of the scores.
@@ -58,16 +61,18 @@ class Fusion:
 
     @classmethod
     def fit(cls, trusts: Mapping[str, Trust], correct: Any, *, penalty: float = PENALTY, seed: int = 0) -> Fusion:
-        """Weigh scores of the same held-out predictions by a logistic fit with an L2 penalty.
+        """Weigh scores of the same held-out predictions by a logistic fit with a small penalty on the weights.
 
-        If the fit ranks rows that it has not seen (five folds) worse than one of its parts does, by DeLong's test at
-        95 %, only that part is kept: noise among the parts cannot do much harm. Fewer than 30 rows, or fewer than five
+        The penalty is Σ_i (2 w_i + w_i² / 2), on the scale of the log-likelihood: its first part sets the weight of a
+        score that tells next to nothing to 0, its second shares weight among scores that tell the same. If the fit
+        ranks rows that it has not seen (five folds) worse than the best of its parts does, by DeLong's test at 95 %,
+        only that part is kept. So noise among the parts cannot do much harm. Fewer than 30 rows, or fewer than five
         right or wrong ones, give equal weights and a ``Caution``.
 
         Args:
             trusts: by name; ``parts`` makes the usual three.
             correct: (n,), whether each prediction is right.
-            penalty: on half the squared weights; n rows hardly feel that of one.
+            penalty: how many times this penalty; some hundred rows hardly feel that of one.
             seed: of the folds.
 
         Example:
@@ -91,7 +96,7 @@ class Fusion:
         if min(int(rows.correct.sum()), int((~rows.correct).sum())) < _FEWEST or len(rows.correct) < FEW:
             return empty._equal(rows.correct)
         kept = _kept(terms, rows.correct, penalty, seed)
-        intercept, weights = fit_logistic(terms * kept, rows.correct.astype(np.float64), penalty=penalty)
+        intercept, weights = _fit(terms * kept, rows.correct, penalty)
         return replace(empty, weights=weights * kept, intercept=intercept)
 
     def __call__(self, trusts: Mapping[str, Trust]) -> Trust:
@@ -122,7 +127,8 @@ class Fusion:
         )
 
     def _terms(self, columns: Floats) -> Floats:
-        found: Floats = 2 * np.arcsinh((columns - self.centres) / (2 * self.scales))
+        gaps = np.clip((columns - self.centres) / self.scales, -_FARTHEST, _FARTHEST)
+        found: Floats = 2 * np.arcsinh(gaps / 2)
         return found
 
     def _equal(self, right: Flags) -> Fusion:
@@ -157,11 +163,15 @@ def parts(bank: Bank, embeddings: Embeddings, *, k: int = 50) -> dict[str, Trust
 
 
 def _middles(columns: Floats) -> tuple[Floats, Floats]:
-    """Median and interquartile range / 1.349 of each column; the mean gap to the median where the quartiles coincide."""
+    """Median and interquartile range / 1.349 of each column; the mean gap to the median where that range is 0."""
     low, centres, high = np.quantile(columns, [0.25, 0.5, 0.75], axis=0)
     scales = (high - low) / 1.349
     scales = np.where(scales > 0, scales, np.abs(columns - centres).mean(axis=0))
     return centres, np.where(scales > _SMALLEST, scales, 1.0)
+
+
+def _fit(terms: Floats, right: Flags, penalty: float) -> tuple[float, Floats]:
+    return fit_logistic(terms, right.astype(np.float64), ridge=penalty, lasso=_LASSO * penalty)
 
 
 def _kept(terms: Floats, right: Flags, penalty: float, seed: int) -> Floats:
@@ -174,7 +184,7 @@ def _kept(terms: Floats, right: Flags, penalty: float, seed: int) -> Floats:
     unseen = np.empty(len(right))
     for fold in range(_FOLDS):
         out = folds == fold
-        intercept, weights = fit_logistic(terms[~out], right[~out].astype(np.float64), penalty=penalty)
+        intercept, weights = _fit(terms[~out], right[~out], penalty)
         unseen[out] = intercept + terms[out] @ weights
     lead = metrics.delong(terms[:, best], unseen, right)
     return np.eye(terms.shape[1])[best] if lead.low > 0 else everything

@@ -9,14 +9,15 @@ from vicinal.checks import Flags, Floats
 __all__ = ["fit_logistic", "log_odds_of_share", "smoothed"]
 
 
-def fit_logistic(terms: Floats, targets: Floats, *, penalty: float = 0.0) -> tuple[float, Floats]:
-    """Minimise Σ log(1 + exp(z)) - t z + penalty / 2 · Σ w², with z = intercept + terms · w, under w ≥ 0.
+def fit_logistic(terms: Floats, targets: Floats, *, ridge: float = 0.0, lasso: float = 0.0) -> tuple[float, Floats]:
+    """Minimise Σ log(1 + exp(z)) - t z + ridge / 2 · Σ w² + lasso · Σ w, with z = intercept + terms · w, under w ≥ 0.
 
     Args:
         terms: (n, p), of a size around 1.
         targets: (n,), in [0, 1]: how much each row is a success.
-        penalty: on the weights, not on the intercept; as 1 / C of scikit-learn's ``LogisticRegression``, which knows no
+        ridge: shrinks the weights, not the intercept; as 1 / C of scikit-learn's ``LogisticRegression``, which knows no
             bounds.
+        lasso: sets weights that gain little to 0, exactly.
 
     Returns:
         The intercept, and the weights (p,).
@@ -28,8 +29,8 @@ def fit_logistic(terms: Floats, targets: Floats, *, penalty: float = 0.0) -> tup
         intercept, weights = point[0], point[1:]
         z = intercept + terms @ weights
         gap = expit(z) - targets
-        value = np.logaddexp(0.0, z).sum() - targets @ z + penalty / 2 * weights @ weights
-        return float(value), np.append(gap.sum(), terms.T @ gap + penalty * weights)
+        value = np.logaddexp(0.0, z).sum() - targets @ z + ridge / 2 * weights @ weights + lasso * weights.sum()
+        return float(value), np.append(gap.sum(), terms.T @ gap + ridge * weights + lasso)
 
     start = np.append(log_odds_of_share(targets), np.zeros(terms.shape[1]))
     found = minimize(
