@@ -15,13 +15,15 @@ __all__ = ["demo"]
 
 @command("vicinal demo --out demo.png")
 def demo(
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Draw the picture there: .png.")] = Path(
-        "demo.png"
-    ),
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the training.")] = 0,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="Draw the picture there: .png, .pdf, .svg or .jpg.")
+    ] = Path("demo.png"),
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", help="Decides which images are trained on, and the networks.")
+    ] = 0,
     as_json: options.AsJson = False,
 ) -> None:
-    """Train a small network on handwritten digits, and ask which of its predictions to trust."""
+    """Train small networks on handwritten digits, and ask which of their predictions to trust."""
     from vicinal import demo
 
     found = demo.run(out, seed=seed)

@@ -10,17 +10,21 @@ about the predictions of the plain one.
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
-from vicinal import checks, plots
+from vicinal import checks, plots, tables
 from vicinal.demo.digits import Digits, load_digits
-from vicinal.demo.judging import Judged, judge
+from vicinal.demo.judging import Judged, Verdict, judge, settle
 from vicinal.demo.result import DemoResult, found_in, told_of
 from vicinal.demo.views import Views, learn
-from vicinal.errors import FileError, MissingExtraError
+from vicinal.errors import MissingExtraError, WriteError
 from vicinal.progress import track
 
-__all__ = ["DemoResult", "Digits", "Judged", "Views", "judge", "learn", "load_digits", "run"]
+__all__ = ["DemoResult", "Digits", "Judged", "Verdict", "Views", "judge", "learn", "load_digits", "run", "settle"]
+
+_ENDINGS = tuple(f".{form}" for form in plots.FORMATS)
+_LAST_SEED = 2**32 - 1  # that scikit-learn takes
 
 
 def run(out: str | Path = "demo.png", *, seed: int = 0) -> DemoResult:
@@ -31,22 +35,30 @@ def run(out: str | Path = "demo.png", *, seed: int = 0) -> DemoResult:
         seed: decides which images are trained on, the networks, and the bootstrap samples.
 
     Returns:
-        DemoResult: the evaluations, in words too. Without matplotlib there is no picture, and a note that says which
-        command installs it.
+        DemoResult: the evaluations, in words too. Without matplotlib there is no picture, and without torch only one
+        network; a note says which command installs them.
     """
-    target = Path(out)
-    checks.one_of(target.suffix.lower().lstrip("."), "ending of the picture's file", plots.FORMATS)
-    if not target.parent.is_dir():
-        raise FileError(f"{target}: expected an existing folder {target.parent}; create it first")
-    digits = load_digits(checks.whole(seed, "seed", low=0))
-    views = learn(digits, seed)
+    target = _check_target(out)
+    digits = load_digits(checks.whole(seed, "seed", low=0, high=_LAST_SEED))
+    views, notes = learn(digits, seed)
     judged = tuple(judge(one, seed) for one in track(views, "evaluating"))
     story, finding = told_of(digits, views), found_in(judged[0], views[0])
-    notes = tuple(dict.fromkeys(f"{one.name}: {note}" for one in judged for note in one.errors.notes))
+    verdicts = settle(judged, views[0].test.correct, seed)
+    notes += tuple(dict.fromkeys(f"{one.name}: {note}" for one in judged for note in one.errors.notes))
     try:
         from vicinal.demo.picture import draw
 
         plots.save(draw(digits, views[0], judged, finding, story), target)
     except MissingExtraError as missing:
-        return DemoResult(judged, story, finding, None, (*notes, str(missing)))
-    return DemoResult(judged, story, finding, target, notes)
+        return DemoResult(judged, story, finding, verdicts, None, (*notes, str(missing)))
+    return DemoResult(judged, story, finding, verdicts, target, notes)
+
+
+def _check_target(out: str | Path) -> Path:
+    """Refuse a place where no picture can be written before anything is trained."""
+    target = tables.check_target(out, _ENDINGS)
+    try:
+        with tempfile.TemporaryFile(dir=target.parent):
+            return target
+    except OSError as error:
+        raise WriteError(f"{target}: expected a folder that can be written, got: {error.strerror}") from error

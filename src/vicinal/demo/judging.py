@@ -82,12 +82,14 @@ def settle(judged: Sequence[Judged], correct: Flags, seed: int) -> tuple[Verdict
     """
     plain = judged[0]
     found = [
-        Verdict(job, f"{plain.name}: distance", "margin", getattr(plain, job).compare("distance", "margin"))
+        Verdict(
+            job, f"{plain.name}: distance", f"{plain.name}: margin", getattr(plain, job).compare("distance", "margin")
+        )
         for job in ("errors", "novelties")
     ]
     for one in (one for one in judged if one.name == HYBRID):
-        ranks = (each.trusts["distance"].log_odds for each in (one, plain))
-        better = metrics.compare("auroc", *ranks, correct, samples=_SAMPLES, seed=seed)
+        first, second = (each.trusts["distance"].log_odds for each in (one, plain))
+        better = metrics.compare("auroc", first, second, correct, samples=_SAMPLES, seed=seed)
         found.append(Verdict("errors", f"{one.name}: distance", f"{plain.name}: distance", better))
     return tuple(found)
 

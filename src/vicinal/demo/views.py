@@ -11,6 +11,7 @@ import numpy as np
 
 from vicinal.checks import Floats, Integers, Pixels
 from vicinal.demo.digits import KNOWN, Digits
+from vicinal.errors import MissingExtraError, require
 from vicinal.progress import track
 from vicinal.values import Embeddings
 
@@ -38,15 +39,19 @@ class Views:
     novel: Embeddings
 
 
-def learn(digits: Digits, seed: int) -> tuple[Views, ...]:
-    """Train: with torch, the paper's three ways, and the hybrid of two; without it, one network of scikit-learn."""
+def learn(digits: Digits, seed: int) -> tuple[tuple[Views, ...], tuple[str, ...]]:
+    """Train: with torch, the paper's three ways, and the hybrid of two; without it, one network of scikit-learn.
+
+    Returns:
+        The networks, the plain one first; and what the reader should know.
+    """
     try:
-        import torch  # noqa: F401
-    except ImportError:
-        return (_with_sklearn(digits, seed),)
+        require("torch", "torch", "the demo with three networks")
+    except MissingExtraError as missing:
+        return (_with_sklearn(digits, seed),), (str(missing),)
     with _one_thread():
         views = {method: _with_torch(digits, method, seed) for method in _METHODS}
-    return (*views.values(), hybrid(views["reg"], views["adversarial"]))
+    return (*views.values(), hybrid(views["reg"], views["adversarial"])), ()
 
 
 def hybrid(predicts: Views, embeds: Views) -> Views:

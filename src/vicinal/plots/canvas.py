@@ -31,8 +31,9 @@ __all__ = [
 ]
 
 AGREES, CONTRADICTS = "#0072B2", "#C44E00"
-INK, SOFT, FAINT, LINE = "#1F2328", "#5F6873", "#C9CFD6", "#E4E7EB"
+INK, SOFT, FAINT, LINE = "#1F2328", "#5F6873", "#AEB7C1", "#E4E7EB"
 FORMATS = ("png", "pdf", "svg", "jpg")
+_DATES = {"pdf": "CreationDate", "svg": "Date"}  # what a format calls the time of writing
 
 
 def figure(width: float, height: float) -> Figure:
@@ -45,10 +46,15 @@ def figure(width: float, height: float) -> Figure:
 
 
 def save(picture: Figure, path: str | Path) -> None:
-    """Write a figure in place of what is at ``path``, whole or not at all; the ending says the format."""
+    """Write a figure in place of what is at ``path``, whole or not at all; the ending says the format.
+
+    The same figure gives the same bytes, whenever it is written.
+    """
+    matplotlib = require("matplotlib", "plots", "a picture")
     form = checks.one_of(Path(path).suffix.lower().lstrip("."), "ending of the picture's file", FORMATS)
-    with store.replacing(path) as file:
-        picture.savefig(file, format=form)
+    undated = {_DATES[form]: None} if form in _DATES else None
+    with store.replacing(path) as file, matplotlib.rc_context({"svg.hashsalt": "vicinal"}):
+        picture.savefig(file, format=form, metadata=undated)
 
 
 def grid(

@@ -25,8 +25,8 @@ _STEADY = 0.05  # coverage below which a risk rests on too few predictions to se
 def risk_coverage(scores: Mapping[str, Any], correct: Any, *, columns: int = 4, start: float = 0.0) -> Figure:
     """The risk-coverage curves of several scores, a panel each: accept the most trusted, how many are wrong?
 
-    Each panel has its own curve in front of all others, in faint grey, and the level line of an order by chance. The
-    area under the curve stands above it.
+    Each panel has its own curve in front of all others, in faint grey, and a dotted line at the level of an order by
+    chance. The area under the curve stands above it.
 
     Args:
         scores: for each name a ``Trust``, or (n,) numbers, larger is more trustworthy.
@@ -64,8 +64,9 @@ def draw_risk_coverage(
         _draw_curves(axes, list(curves)[place], curves, error)
         style(axes, bottom=place + columns >= len(curves), left=place % columns == 0)
     panels[0].set(xlim=(start, 1), ylim=(0, top))
-    _percent(panels[0], start, top)
-    name_axes(into, "share of predictions accepted, most trusted first (AURC: the area)", "errors among the accepted")
+    _percent(panels, start, top)
+    _name_chance(panels[0], start, error)
+    name_axes(into, "share accepted, most trusted first", "errors among the accepted")
 
 
 def _curve(name: str, given: Any, right: Flags) -> tuple[tuple[Floats, Floats], float]:
@@ -80,7 +81,7 @@ def _curve(name: str, given: Any, right: Flags) -> tuple[tuple[Floats, Floats], 
 def _height(lines: Sequence[tuple[Floats, Floats]], right: Flags, start: float) -> float:
     """Where the axis of the risk ends: above every risk in sight that rests on more than a handful of predictions."""
     highest = max(float(risk[coverage >= max(_STEADY, start)].max()) for coverage, risk in lines)
-    return min(1.0, 1.15 * max(highest, float(1 - right.mean()), 0.01))
+    return 1.25 * max(highest, float(1 - right.mean()), 0.01)  # room for the word above the line of chance
 
 
 def _draw_curves(axes: Axes, name: str, curves: Mapping[str, tuple[Any, float]], error: float) -> None:
@@ -94,10 +95,25 @@ def _draw_curves(axes: Axes, name: str, curves: Mapping[str, tuple[Any, float]],
     axes.set_title(f"AURC {area:.4f}", loc="right", fontsize=9.5, color=SOFT, pad=5)
 
 
-def _percent(axes: Axes, start: float, top: float) -> None:
-    """Round percentages at both axes of panels that share them."""
+def _name_chance(axes: Axes, start: float, error: float) -> None:
+    """Say once what the dotted line is; a curve that crosses the words does not cross them out."""
+    from matplotlib.patheffects import withStroke
+
+    words = axes.annotate(
+        "in random order", (start, error), (3, 3), textcoords="offset points", fontsize=8.5, color=SOFT, zorder=5
+    )
+    words.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
+
+
+def _percent(panels: Sequence[Axes], start: float, top: float) -> None:
+    """Round percentages at both axes of panels that share them; none reaches beyond its panel at the left or right."""
     step = next(step for step in (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5) if top / step <= 4)
-    ticks = step * np.arange(int(top / step + 1e-9) + 1)
-    axes.set_yticks(ticks, [f"{100 * tick:.3g}%" for tick in ticks])
+    ticks = step * np.arange(int(min(top, 1.0) / step + 1e-9) + 1)
+    panels[0].set_yticks(ticks, [f"{100 * tick:.3g}%" for tick in ticks])
     shares = [start, (1 + start) / 2, 1.0]
-    axes.set_xticks(shares, [f"{100 * share:.3g}%" for share in shares])
+    panels[0].set_xticks(shares, [f"{100 * share:.3g}%" for share in shares])
+    for axes in panels:
+        words = axes.get_xticklabels()
+        if words:  # none, where a panel below shows them
+            words[0].set_horizontalalignment("left")
+            words[-1].set_horizontalalignment("right")

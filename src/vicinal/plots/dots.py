@@ -10,7 +10,7 @@ import numpy as np
 
 from vicinal.errors import InputError
 from vicinal.metrics import Interval
-from vicinal.plots.canvas import AGREES, INK, figure, grid, inches, name_axes, spaced, style
+from vicinal.plots.canvas import AGREES, INK, SOFT, figure, grid, inches, name_axes, spaced, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +23,11 @@ _TICK = 0.48  # inches that the words of a tick take
 
 
 def intervals(
-    questions: Mapping[str, Mapping[str, Interval]], *, what: str = "AUROC", start: float | None = None
+    questions: Mapping[str, Mapping[str, Interval]],
+    *,
+    what: str = "AUROC",
+    start: float | None = None,
+    asides: Mapping[str, str] | None = None,
 ) -> Figure:
     """A metric of several scores with its interval, the questions side by side.
 
@@ -32,6 +36,7 @@ def intervals(
             all scores, drawn from the top in its order; others may lack some. What is undefined (NaN) is left out.
         what: the metric, as the axis names it.
         start: where the axis begins; a score below it is an arrow at the edge, with its number. Left out, all fit in.
+        asides: for some questions, a few words at the right of the question, such as the accuracy.
 
     Example:
         >>> picture = intervals({"Is it wrong?": {"distance": Interval(0.9, 0.8, 0.95)}})
@@ -40,7 +45,7 @@ def intervals(
     """
     rows = max((len(scores) for scores in questions.values()), default=0)
     blank = figure(1.6 + 4.2 * max(1, len(questions)), 0.34 * rows + 1.2)
-    draw_intervals(blank, questions, what=what, start=start)
+    draw_intervals(blank, questions, what=what, start=start, asides=asides)
     return blank
 
 
@@ -50,6 +55,7 @@ def draw_intervals(
     *,
     what: str = "AUROC",
     start: float | None = None,
+    asides: Mapping[str, str] | None = None,
 ) -> None:
     """As :func:`intervals`, into a figure or a part of one."""
     names = list(next(iter(questions.values()), {}))
@@ -67,6 +73,7 @@ def draw_intervals(
                 _draw_dot(axes, place, name, scores[name], low)
         style(axes, bottom=True, left=axes is panels[0])
         axes.set_title(question, loc="left", fontsize=11.5, color=INK, weight="bold", pad=9)
+        axes.set_title((asides or {}).get(question, ""), loc="right", fontsize=9.5, color=SOFT, pad=9)
     panels[0].set_ylim(len(names) - 0.4, -0.6)
     panels[0].set_yticks(range(len(names)), [spaced(name) for name in names], fontsize=11, color=INK)
     name_axes(into, what)
@@ -92,7 +99,7 @@ def _draw_dot(axes: Axes, place: int, name: str, one: Interval, low: float) -> N
     beyond = one.value < low
     if not beyond:
         ends = [max(one.low, low), one.high]
-        axes.plot(ends, [place, place], color=AGREES, linewidth=2.2, alpha=0.45, solid_capstyle="round")
+        axes.plot(ends, [place, place], color=AGREES, linewidth=2.2, alpha=0.75, solid_capstyle="round")
     marker, size, x = ("<", 6.0, low) if beyond else ("o", 6.5, one.value)
     axes.plot([x], [place], marker, color=AGREES, markersize=size, markeredgewidth=0, gid=f"dot:{name}")
     end = (low if beyond else one.high, place)

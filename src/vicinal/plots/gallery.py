@@ -187,7 +187,9 @@ class _Pencil:
 
 
 def _draw_heading(pencil: _Pencil, trust: Trust) -> None:
-    pencil.write(0, 0.22, "input" if trust.predicted is None else "predicted", SOFT)
+    pencil.write(0, 0.22, "input", SOFT)
+    if trust.predicted is not None:
+        pencil.write(_SAID, 0.22, "predicted", SOFT)
     pencil.write(_FIRST, 0.22, "nearest training images: class, distance", SOFT)
     if trust.predicted is not None:
         pencil.write(_FIRST + 4.25, 0.22, "■ class predicted", AGREES)
