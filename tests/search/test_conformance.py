@@ -165,6 +165,35 @@ def test_permutation_rotation_and_batches_change_nothing():
     assert (np.array(one_by_one) == near.indices[::50]).all()
 
 
+@pytest.mark.parametrize("peer", ["scikit-learn", "faiss", "torch"])
+def test_other_libraries_find_the_same_points(peer):
+    rng = np.random.default_rng(10)
+    points = rng.standard_normal((5000, 20), dtype=np.float32)
+    queries = rng.standard_normal((300, 20), dtype=np.float32)
+    near = Bank(points, np.zeros(5000)).nearest(queries, 30)
+    distances, indices = _asked(peer, points, queries, 30)
+    np.testing.assert_allclose(near.distances, distances, rtol=1e-4)
+    apart = np.diff(near.distances, axis=1).min(axis=1) > 1e-4  # float32 cannot mistake the order of these
+    assert apart.sum() > 50
+    assert (near.indices[apart] == indices[apart]).all()
+
+
+def _asked(peer, points, queries, k):
+    if peer == "scikit-learn":
+        from sklearn.neighbors import NearestNeighbors
+
+        return NearestNeighbors(n_neighbors=k, algorithm="brute").fit(points).kneighbors(queries)
+    if peer == "faiss":
+        faiss = pytest.importorskip("faiss")
+        index = faiss.IndexFlatL2(points.shape[1])
+        index.add(points)
+        squares, indices = index.search(queries, k)
+        return np.sqrt(squares), indices
+    torch = pytest.importorskip("torch")
+    found = torch.cdist(torch.from_numpy(queries), torch.from_numpy(points)).topk(k, largest=False)
+    return found.values.numpy(), found.indices.numpy()
+
+
 def test_many_threads_at_once_get_the_same_answer_and_leave_the_matrix_library_as_it_was():
     from threadpoolctl import threadpool_info
 
