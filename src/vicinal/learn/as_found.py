@@ -85,6 +85,7 @@ def _kept_tensors(module: nn.Module, device: torch.device | None) -> Iterator[No
     places = sorted({str(tensor.device) for tensor in (*module.parameters(), *module.buffers())})
     if device is not None and len(places) > 1:
         raise InputError(f"device: expected none, as the model lies on {' and '.join(places)}; leave device out")
+    owned = [(part, name, value) for part in module.modules() for name, value in part._parameters.items()]
     movable = [] if device is None else [part for owner in module.parameters() for part in (owner, owner.grad)]
     storages = [(tensor, tensor.data) for tensor in movable if tensor is not None]
     buffers = [(part, name, buffer) for part in module.modules() for name, buffer in part._buffers.items()]
@@ -94,6 +95,8 @@ def _kept_tensors(module: nn.Module, device: torch.device | None) -> Iterator[No
             module.to(device)
         yield
     finally:
+        for part, name, parameter in owned:  # some devices get parameters of their own, others other storages
+            part._parameters[name] = parameter
         for tensor, data in storages:
             tensor.data = data
         for (part, name, buffer), value in zip(buffers, values, strict=True):

@@ -26,6 +26,7 @@ from vicinal.learn.networks import logits_of
 __all__ = ["DropoutMean", "mc_dropout"]
 
 _TRIAL = 3  # images that a cut is tried out on
+_ALIKE = "so that every pass would be the same; build the network with dropout, or use its plain prediction"
 _log = logging.getLogger(__name__)
 
 
@@ -80,8 +81,7 @@ def mc_dropout(module: nn.Module, images: Tensor, *, passes: int = 100, seed: in
     if not isinstance(images, Tensor) or images.ndim < 2 or len(images) == 0:
         found = f"shape {tuple(images.shape)}" if isinstance(images, Tensor) else type(images).__name__
         raise InputError(f"images: expected a tensor of shape (n, ...) with at least one image, got {found}")
-    with as_found(module), torch.no_grad(), _last_inputs(module) as last:
-        _switch_on_dropout(module)
+    with as_found(module), torch.no_grad(), _last_inputs(module) as last, _dropping(module) as dropped:
         parts, note = _parts(module, images[:_TRIAL])
         torch.manual_seed(seed)
         probabilities, embeddings, begun = _Mean(len(images), passes), _Mean(len(images), passes), -1
@@ -94,6 +94,8 @@ def mc_dropout(module: nn.Module, images: Tensor, *, passes: int = 100, seed: in
             logits = logits_of(output)
             probabilities.add(rows, times, logits.float().softmax(1))
             embeddings.add(rows, times, _embedding(output, last, len(logits)))
+    if not dropped:
+        raise InputError(f"module: expected a dropout layer to run in its forward pass, but none did, {_ALIKE}")
     if probabilities.total is None:  # pragma: no cover - there is at least one image
         raise AssertionError
     return DropoutMean(probabilities.total, embeddings.total, passes, parts.once, note)
@@ -116,15 +118,21 @@ class _Mean:
             self.total[rows] += values.float().view(times, -1, values.shape[1]).sum(0) / self._passes
 
 
-def _switch_on_dropout(module: nn.Module) -> None:
+@contextmanager
+def _dropping(module: nn.Module) -> Iterator[set[nn.Module]]:
+    """Switch the dropout layers on, and note those that run."""
     layers = [layer for layer in module.modules() if _drops(layer)]
     if not layers:
-        raise InputError(
-            "module: expected a dropout layer with a probability above 0, got none, so that every pass would be the "
-            "same; build the network with dropout, or use its plain prediction"
-        )
-    for layer in layers:
-        layer.training = True
+        raise InputError(f"module: expected a dropout layer with a probability above 0, got none, {_ALIKE}")
+    dropped: set[nn.Module] = set()
+    handles = [layer.register_forward_hook(lambda layer, *_: dropped.add(layer)) for layer in layers]
+    try:
+        for layer in layers:
+            layer.training = True
+        yield dropped
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 def _drops(layer: nn.Module) -> bool:
