@@ -262,7 +262,16 @@ class Bank:
                 Nearest(distances, np.where(places < 0, -1, rows[places]), np.where(places < 0, -1, labels[places]))
                 for distances, places in zip(found.near_distances.T, found.near_places.T, strict=True)
             )
-        return Neighbors(found.distances, rows[found.places], labels[found.places], same, other)
+        near = labels[found.places]
+        return Neighbors(found.distances, self._numbered(found.places), near, same, other)
+
+    def _numbered(self, places: Integers) -> Integers:
+        """Places (m, k) as rows: in place, as the answer to many queries may be large."""
+        if self._rows[-1] >= len(self._rows):  # else, as they ascend, each row is its own place
+            step = max(1, 2**20 // places.shape[1])
+            for start in range(0, len(places), step):
+                places[start : start + step] = self._rows[places[start : start + step]]
+        return places
 
 
 def _mean(vectors: Vectors) -> Floats:
