@@ -5,7 +5,8 @@
 
 ``Embeddings`` are what a network says of some inputs. A ``Bank`` holds the training points. A score looks at both and
 gives a ``Trust`` for every prediction: rank by its ``log_odds``, show its ``confidence``, explain by its ``neighbors``.
-``evaluate`` tells how good a score is. Everything below is imported when it is first used.
+``evaluate`` tells how good a score is. A ``Guard`` carries all of it into production. Everything below
+is imported when it is first used.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ _HOMES = {
     "Bank": "bank",
     "Embeddings": "values",
     "Evaluation": "evaluation",
+    "Guard": "guard",
     "NeighborConfidence": "estimator",
     "Neighbors": "values",
     "Trust": "values",
@@ -43,6 +45,7 @@ __all__ = [  # noqa: RUF022  sorted without regard to case
     "entropy",
     "evaluate",
     "Evaluation",
+    "Guard",
     "kth_distance",
     "mahalanobis",
     "margin",
@@ -60,6 +63,7 @@ if TYPE_CHECKING:
     from vicinal.errors import VicinalError
     from vicinal.estimator import NeighborConfidence
     from vicinal.evaluation import Evaluation, evaluate
+    from vicinal.guard import Guard
     from vicinal.score import (
         distance,
         energy,
