@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import itertools
+import re
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 import numpy as np
-import oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
+import oracle
 import vicinal
+from legible import assert_legible
 from vicinal import plots
 from vicinal.errors import InputError, ShapeError
 from vicinal.metrics import Interval
@@ -29,30 +35,6 @@ def slow_curve(scores, correct):
 
 def lines_of(axes, kind):
     return {line.get_gid().split(":", 1)[1]: line for line in axes.lines if (line.get_gid() or "").startswith(kind)}
-
-
-def words_of(figure):
-    """Every visible text of a figure with its box in pixels."""
-    figure.canvas.draw()
-    renderer = figure.canvas.get_renderer()
-    found = [text for text in figure.findobj(lambda one: hasattr(one, "get_text")) if text.get_text().strip()]
-    seen = [text for text in found if text.get_visible() and (text.axes is None or text.axes.get_visible())]
-    return {f"{text.get_text()}#{place}": text.get_window_extent(renderer) for place, text in enumerate(seen)}
-
-
-def assert_legible(figure):
-    """No two texts overlap, and none leaves the figure."""
-    boxes = words_of(figure)
-    width, height = figure.canvas.get_width_height()
-    for words, box in boxes.items():
-        assert box.x0 >= 0, words
-        assert box.y0 >= 0, words
-        assert box.x1 <= width, words
-        assert box.y1 <= height, words
-    for (one, first), (other, second) in itertools.combinations(boxes.items(), 2):
-        across = min(first.x1, second.x1) - max(first.x0, second.x0)
-        down = min(first.y1, second.y1) - max(first.y0, second.y0)
-        assert across <= 0.5 or down <= 0.5, f"{one!r} overlaps {other!r}"
 
 
 @pytest.fixture
@@ -108,7 +90,7 @@ class TestRiskCoverage:
 
     def test_a_trust_is_ranked_by_its_log_odds(self, world):
         bank, queries, predicted, _, _ = world
-        trust, correct = vicinal.distance(bank, queries, predicted, k=3), [True, False] * 3 + [True]
+        trust, correct = vicinal.distance(bank, queries, predicted, k=1), [True, False] * 3 + [True]
         assert len(np.unique(trust.confidence)) < len(trust)  # it saturates, so that it would draw another curve
         (axes,) = plots.risk_coverage({"distance": trust}, correct).axes
         expected = slow_curve(list(trust.log_odds), correct)
@@ -121,7 +103,7 @@ class TestRiskCoverage:
         scores = {"good": correct + noise.normal(size=400), "bad": noise.normal(size=400) - correct}
         axes = plots.risk_coverage(scores, correct, start=start).axes[0]
         assert axes.get_xlim() == (start, 1.0)
-        for line in lines_of(axes, "").values():
+        for line in (*lines_of(axes, "curve").values(), *lines_of(axes, "behind").values()):
             x, y = line.get_data()
             assert y[x >= max(start, 0.05)].max() < axes.get_ylim()[1]
 
@@ -131,6 +113,15 @@ class TestRiskCoverage:
         scores = {name: correct + noise.normal(size=300) for name in ("distance", "top_two_gap", "energy", "m", "n")}
         assert_legible(plots.risk_coverage(scores, correct, columns=2, start=0.5))
         assert_legible(plots.risk_coverage(scores, correct, columns=4))
+        assert_legible(plots.risk_coverage({"one": scores["m"]}, correct))
+
+    @pytest.mark.parametrize("correct", [[True, False, True], [False] * 3, [True] * 3])
+    def test_the_line_of_chance_is_named_once(self, correct):
+        figure = plots.risk_coverage({"one": [3.0, 2.0, 1.0], "two": [1.0, 2.0, 3.0]}, correct)
+        ((words,), others) = (list(axes.texts) for axes in figure.axes)
+        assert (words.get_text(), others) == ("in random order", [])
+        assert words.xy == (0.0, pytest.approx(correct.count(False) / 3))
+        assert_legible(figure)
 
     def test_no_errors_at_all(self):
         (axes,) = plots.risk_coverage({"one": [3, 2, 1]}, [1, 1, 1]).axes
@@ -202,9 +193,10 @@ class TestGallery:
         bank, queries, predicted, images, bank_images = world
         trust = vicinal.distance(bank, queries, predicted, k=3)
         figure = plots.neighbor_gallery(images, bank_images, trust, rows=[6])
-        words = [text.get_text() for text in figure.axes[0].texts]
-        for distance, _ in oracle.nearest(bank.vectors, queries[6], 3):
-            assert f"{distance:.2f}" in words
+        numbers = [text.get_text() for text in figure.axes[0].texts if re.fullmatch(r"\d+\.\d+", text.get_text())]
+        expected = [distance for distance, _ in oracle.nearest(bank.vectors, queries[6], 3)]
+        np.testing.assert_allclose(np.array(numbers, float), expected, atol=0.005 * max(expected))  # three digits
+        assert len({len(number.partition(".")[2]) for number in numbers}) == 1
 
     def test_rows_keep_their_numbers_when_some_are_removed(self, world):
         bank, queries, predicted, images, bank_images = world
@@ -219,6 +211,7 @@ class TestGallery:
         bank, queries, _, images, bank_images = world
         figure = plots.neighbor_gallery(images, bank_images, vicinal.kth_distance(bank, queries, k=3), rows=[1])
         assert len(set(self.frames(figure).values())) == 1
+        assert figure.axes[0].texts[0].get_text() == "input"
         assert not [text for text in figure.axes[0].texts if "predicted" in text.get_text()]
 
     def test_colours_and_oblong_images(self, world):
@@ -226,9 +219,21 @@ class TestGallery:
         images = np.random.default_rng(0).integers(0, 256, (40, 4, 8, 3), np.uint8)
         trust = vicinal.distance(bank, queries, predicted, k=2)
         figure = plots.neighbor_gallery(images[:7], images, trust, rows=[0])
-        left, right, bottom, top = figure.axes[0].images[0].get_extent()
-        assert (right - left) / (bottom - top) == pytest.approx(2)
+        figure.canvas.draw()
+        shown = figure.axes[0].images[0].get_window_extent()
+        assert shown.width / shown.height == pytest.approx(2)  # in pixels of the picture, too
+        frame = figure.axes[0].patches[0].get_window_extent()
+        assert frame.width == pytest.approx(frame.height, rel=0.01)
         assert self.tiles(figure)["query:0"].shape == (4, 8, 3)
+
+    def test_in_a_part_of_a_figure_images_keep_their_shape(self, world):
+        bank, queries, predicted, images, bank_images = world
+        _, part = plots.figure(7, 9).subfigures(1, 2)
+        plots.draw_neighbor_gallery(part, images, bank_images, vicinal.distance(bank, queries, predicted, k=4))
+        part.figure.canvas.draw()
+        for image in part.axes[0].images:
+            box = image.get_window_extent()
+            assert box.width == pytest.approx(box.height)
 
     @pytest.mark.parametrize("words", ["7", "aquarium fish", "a very long name of a class of things"])
     @pytest.mark.parametrize("shown", [1, 8])
@@ -303,6 +308,11 @@ class TestIntervals:
         assert "0.600" in [text.get_text() for text in figure.axes[0].texts]
         assert figure.axes[0].get_xlim()[0] < 0.8
 
+    def test_an_aside_stands_beside_its_question(self):
+        figure = plots.intervals(self.QUESTIONS, asides={"novelties": "accuracy 0.912"})
+        assert [axes.get_title(loc="right") for axes in figure.axes] == ["", "accuracy 0.912"]
+        assert_legible(figure)
+
     def test_undefined_ones_are_left_out(self):
         nothing = Interval(*[float("nan")] * 3)
         figure = plots.intervals({"errors": {"one": nothing, "two": Interval(0.5, 0.4, 0.6)}})
@@ -323,6 +333,86 @@ class TestIntervals:
             plots.intervals(questions)
 
 
+class TestColours:
+    """For readers who see little contrast, or not all colours."""
+
+    def luminance(self, colour):
+        """Relative luminance as WCAG 2 defines it."""
+        from matplotlib.colors import to_rgb
+
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in to_rgb(colour)]
+        return float(np.dot([0.2126, 0.7152, 0.0722], linear))
+
+    def contrast(self, colour):
+        """With white paper."""
+        return 1.05 / (self.luminance(colour) + 0.05)
+
+    def test_contrast_is_that_of_the_standard(self):
+        assert self.contrast("white") == 1
+        assert self.contrast("black") == pytest.approx(21)
+        assert self.contrast("#767676") == pytest.approx(4.54, abs=0.005)  # the lightest grey that passes for words
+
+    def test_all_words_stand_out_from_the_paper(self, world):
+        bank, queries, predicted, images, bank_images = world
+        trust = vicinal.distance(bank, queries, predicted, k=8)
+        drawn = [
+            plots.neighbor_gallery(images, bank_images, trust, labels=predicted),
+            plots.risk_coverage({"one": [3, 2, 1]}, [1, 0, 1]),
+            plots.intervals(TestIntervals.QUESTIONS, asides={"errors": "few"}),
+        ]
+        for figure in drawn:
+            assert figure.get_facecolor() == (1, 1, 1, 1)
+            for text in figure.findobj(lambda one: hasattr(one, "get_text")):
+                assert self.contrast(text.get_color()) >= 4.5, text.get_text()
+
+    def test_lines_that_matter_stand_out_from_the_paper(self):
+        drawn = [plots.risk_coverage({"one": [3, 2, 1]}, [1, 0, 1]), plots.intervals(TestIntervals.QUESTIONS)]
+        for line in (line for figure in drawn for axes in figure.axes for line in axes.lines):
+            strength = line.get_alpha() or 1
+            from matplotlib.colors import to_rgb
+
+            seen = [1 - strength * (1 - part) for part in to_rgb(line.get_color())]
+            assert self.contrast(seen) >= 3
+
+    # What is left of linear red, green and blue, after Machado, Oliveira and Fernandes 2009, severity 1.
+    SIGHTS = {  # noqa: RUF012
+        "protanopia": [[0.1523, 1.0526, -0.2049], [0.1145, 0.7863, 0.0992], [-0.0039, -0.0481, 1.0520]],
+        "deuteranopia": [[0.3673, 0.8606, -0.2280], [0.2801, 0.6725, 0.0474], [-0.0118, 0.0429, 0.9689]],
+        "tritanopia": [[1.2555, -0.0767, -0.1788], [-0.0784, 0.9308, 0.1476], [0.0047, 0.6914, 0.3039]],
+    }
+
+    def seen(self, colour, sight):
+        """A colour as CIELAB, as this sight leaves it."""
+        from matplotlib.colors import to_rgb
+
+        rgb = np.array(to_rgb(colour))
+        linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+        linear = np.clip(np.array(self.SIGHTS[sight]) @ linear, 0, 1)
+        to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+        x, y, z = np.cbrt(to_xyz @ linear / [0.9505, 1.0, 1.089])
+        return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+    def distance(self, first, second, sight):
+        return float(np.linalg.norm(self.seen(first, sight) - self.seen(second, sight)))
+
+    @pytest.mark.parametrize("sight", SIGHTS)
+    def test_agreement_and_contradiction_differ_in_every_sight(self, sight):
+        assert self.distance(plots.AGREES, plots.CONTRADICTS, sight) > 40
+
+    def test_red_and_green_would_not(self):
+        assert self.distance("#7f7f00", "#a86a00", "deuteranopia") < 40
+
+    def test_what_a_colour_says_is_also_said_in_words(self, world):
+        bank, queries, predicted, images, bank_images = world
+        trust = vicinal.distance(bank, queries, predicted, k=8)
+        figure = plots.neighbor_gallery(images, bank_images, trust, labels=predicted, count=7)
+        weights = {"normal" if near == said else "bold" for near in trust.neighbors.labels[0] for said in predicted[:1]}
+        assert weights == {"normal", "bold"}  # both are there to be told apart
+        for text in figure.axes[0].texts:
+            if re.fullmatch(r"\d", text.get_text()):
+                assert (text.get_color() == plots.CONTRADICTS) == (text.get_weight() == "bold")
+
+
 class TestSave:
     def picture(self):
         return plots.risk_coverage({"one": [3, 2, 1]}, [1, 0, 1])
@@ -334,10 +424,30 @@ class TestSave:
         plots.save(self.picture(), tmp_path / f"picture.{ending}")
         assert (tmp_path / f"picture.{ending}").read_bytes().startswith(magic)
 
-    def test_two_pictures_of_the_same_are_the_same_bytes(self, tmp_path):
-        for name in ("a.png", "b.png"):
-            plots.save(self.picture(), tmp_path / name)
-        assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+    @pytest.mark.parametrize("ending", plots.FORMATS)
+    def test_two_pictures_of_the_same_are_the_same_bytes(self, tmp_path, ending, monkeypatch):
+        for day in (1, 2):
+            monkeypatch.setenv("SOURCE_DATE_EPOCH", str(86_400 * day))  # the time, where matplotlib would write one
+            plots.save(self.picture(), tmp_path / f"{day}.{ending}")
+        assert (tmp_path / f"1.{ending}").read_bytes() == (tmp_path / f"2.{ending}").read_bytes()
+
+    def test_an_svg_says_all_its_words_and_draws_them_without_fonts(self, tmp_path):
+        plots.save(self.picture(), tmp_path / "picture.svg")
+        text = (tmp_path / "picture.svg").read_text()
+        root = ElementTree.fromstring(text)
+        assert root.get("viewBox") == f"0 0 {72 * 3.7:g} {72 * 2.9:g}"
+        assert not list(root.iter("{http://www.w3.org/2000/svg}text"))
+        for words in ("one", "AURC", "share accepted"):
+            assert re.search(f"<!-- {words}.* -->", text)
+
+    def test_images_in_a_drawing_can_be_enlarged(self, tmp_path, world):
+        bank, queries, predicted, images, bank_images = world
+        trust = vicinal.distance(bank, queries, predicted, k=2)
+        plots.save(plots.neighbor_gallery(images, bank_images, trust, count=1), tmp_path / "picture.svg")
+        root = ElementTree.parse(tmp_path / "picture.svg").getroot()
+        (found,) = root.iter("{http://www.w3.org/2000/svg}image")
+        inside = Image.open(io.BytesIO(base64.b64decode(found.get("{http://www.w3.org/1999/xlink}href").split(",")[1])))
+        assert inside.width / (float(found.get("width")) / 72) == pytest.approx(300, rel=0.01)
 
     def test_a_failure_leaves_the_old_picture_whole(self, tmp_path):
         target = tmp_path / "picture.png"
@@ -354,19 +464,19 @@ class TestSave:
             plots.save(self.picture(), tmp_path / "picture.pgn")
 
 
-def test_neither_pyplot_nor_its_settings_are_touched():
+def test_neither_pyplot_nor_its_settings_are_touched(tmp_path):
     script = """
 import sys
 import matplotlib
-before = dict(matplotlib.rcParams)
+before = matplotlib.rcParams.copy()  # dict(...) of it would ask for the backend, and so import pyplot
 from vicinal import plots
 from vicinal.metrics import Interval
 plots.risk_coverage({"one": [3, 2, 1]}, [1, 0, 1]).canvas.draw()
-plots.intervals({"errors": {"one": Interval(0.5, 0.4, 0.6)}}).canvas.draw()
+plots.save(plots.intervals({"errors": {"one": Interval(0.5, 0.4, 0.6)}}), sys.argv[1])
 assert "matplotlib.pyplot" not in sys.modules
-assert dict(matplotlib.rcParams) == before
+assert matplotlib.rcParams.copy() == before
 """
-    subprocess.run([sys.executable, "-c", script], check=True)
+    subprocess.run([sys.executable, "-c", script, str(tmp_path / "picture.svg")], check=True)
 
 
 def test_importing_it_does_not_import_matplotlib():

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["draw"]
 
 _WIDTH, _MARGIN = 16.0, 0.5  # inches, of 100 pixels
-_HEAD, _MIDDLE, _JOB = 2.1, 8.4, 3.9  # heights of the rows
+_HEAD, _MIDDLE, _JOB = 2.1, 7.75, 3.9  # heights of the rows
 _HEADING = 0.85
 _START = 0.8  # of the axis of the AUROC: what lies far below would press all others together
 _JOBS = {

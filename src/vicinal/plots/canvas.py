@@ -33,7 +33,8 @@ __all__ = [
 AGREES, CONTRADICTS = "#0072B2", "#C44E00"
 INK, SOFT, FAINT, LINE = "#1F2328", "#5F6873", "#AEB7C1", "#E4E7EB"
 FORMATS = ("png", "pdf", "svg", "jpg")
-_DATES = {"pdf": "CreationDate", "svg": "Date"}  # what a format calls the time of writing
+_DATES = {"pdf": "CreationDate", "svg": "Date"}  # drawings of lines, and what they call the time of writing
+_FINE = 300  # pixels an inch of the images inside such a drawing, which can be enlarged
 
 
 def figure(width: float, height: float) -> Figure:
@@ -52,9 +53,9 @@ def save(picture: Figure, path: str | Path) -> None:
     """
     matplotlib = require("matplotlib", "plots", "a picture")
     form = checks.one_of(Path(path).suffix.lower().lstrip("."), "ending of the picture's file", FORMATS)
-    undated = {_DATES[form]: None} if form in _DATES else None
+    undated, dots = ({_DATES[form]: None}, _FINE) if form in _DATES else (None, picture.dpi)
     with store.replacing(path) as file, matplotlib.rc_context({"svg.hashsalt": "vicinal"}):
-        picture.savefig(file, format=form, metadata=undated)
+        picture.savefig(file, format=form, metadata=undated, dpi=dots)
 
 
 def grid(

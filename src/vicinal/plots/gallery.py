@@ -171,7 +171,7 @@ class _Pencil:
         x, y = left + (1 - width) / 2, top + (1 - height) / 2
         pixels = image[..., 0] if image.shape[2] == 1 else image
         extent = (x, x + width, y + height, y)
-        self.axes.imshow(pixels, cmap=self._cmap, vmin=0, vmax=255, extent=extent, gid=gid, aspect="auto")
+        self.axes.imshow(pixels, cmap=self._cmap, vmin=0, vmax=255, extent=extent, gid=gid, aspect="equal")
         width_ = self.tile * 0.035
         frame = Rectangle((left, top), 1, 1, fill=False, edgecolor=colour, linewidth=width_, gid=gid, clip_on=False)
         self.axes.add_patch(frame)
