@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from vicinal.errors import InputError
-from vicinal.learn.as_found import as_found, device_of, kept_random_state
+from vicinal.learn.as_found import as_found, device_of, kept_random_state, usable_device
 
 
 class Stubborn(nn.Module):
@@ -97,3 +97,13 @@ def test_the_random_state_alone() -> None:
     with kept_random_state():
         torch.manual_seed(99)
     assert torch.equal(torch.rand(2), wanted)
+
+
+@pytest.mark.parametrize("device", ["gpu", "cpu:x", "", "cuda:99", 1.5])
+def test_a_device_that_is_not_there_is_refused(device: object) -> None:
+    with pytest.raises(InputError, match="device: expected one that torch can use here, such as cpu, got"):
+        usable_device(device)
+
+
+def test_a_device_that_is_there_is_given() -> None:
+    assert usable_device("cpu") == usable_device(torch.device("cpu")) == torch.device("cpu")

@@ -9,7 +9,7 @@ import typer
 
 import vicinal
 
-__all__ = ["app", "command"]
+__all__ = ["app", "command", "group"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -18,15 +18,27 @@ app = typer.Typer(
 )
 
 
-def command(*examples: str, name: str | None = None) -> Callable[[_Function], _Function]:
+def command(*examples: str, name: str | None = None, of: typer.Typer = app) -> Callable[[_Function], _Function]:
     """Make a function a command of ``vicinal`` whose help ends in examples. A test runs every one of them.
 
     Args:
         examples: command lines, each short enough for one line of a terminal.
         name: of the command; by default, the name of the function.
+        of: the group that it belongs to; by default, none.
     """
+    return of.command(name, epilog=_epilog(examples))
+
+
+def group(name: str, help: str, *examples: str) -> typer.Typer:
+    """A group of commands, such as ``vicinal data``, whose help ends in examples too."""
+    made = typer.Typer(rich_markup_mode="rich")
+    app.add_typer(made, name=name, help=help, epilog=_epilog(examples))
+    return made
+
+
+def _epilog(examples: tuple[str, ...]) -> str:
     lines = ("[bold]Example[/bold]" if len(examples) == 1 else "[bold]Examples[/bold]", *map(_escaped, examples))
-    return app.command(name, epilog="\n\n".join(lines))
+    return "\n\n".join(lines)
 
 
 def _escaped(example: str) -> str:

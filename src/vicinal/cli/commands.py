@@ -2,6 +2,6 @@
 
 # ruff: isort: skip_file
 from vicinal.cli.app import app
-from vicinal.cli import demo, bank, score, evaluate, explain
+from vicinal.cli import demo, data, train, bank, score, evaluate, explain
 
-__all__ = ["app", "bank", "demo", "evaluate", "explain", "score"]
+__all__ = ["app", "bank", "data", "demo", "evaluate", "explain", "score", "train"]

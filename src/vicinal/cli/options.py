@@ -51,6 +51,15 @@ Evaluated = Annotated[
         help="Write every metric of every score there: .csv, .parquet or .jsonl; or all of the evaluation, as .json.",
     ),
 ]
+DataRoot = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        metavar="DIR",
+        show_default="$VICINAL_DATA, else ~/.cache/vicinal/data",
+        help="The folder of all data sets.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
 
 VectorsName = Annotated[

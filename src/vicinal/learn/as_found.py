@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from vicinal.errors import InputError
 
-__all__ = ["as_found", "device_of", "kept_random_state"]
+__all__ = ["as_found", "device_of", "kept_random_state", "usable_device"]
 
 
 @contextmanager
@@ -50,6 +50,24 @@ def device_of(module: nn.Module) -> torch.device:
     for tensor in (*module.parameters(), *module.buffers()):
         return tensor.device
     return torch.device("cpu")
+
+
+def usable_device(device: str | torch.device) -> torch.device:
+    """A device by its name, if torch can put something there.
+
+    Example:
+        >>> usable_device("cpu")
+        device(type='cpu')
+    """
+    try:
+        found = torch.device(device)
+        torch.empty(0, device=found)
+    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
+        said = str(error).strip().split("\n")[0]
+        raise InputError(
+            f"device: expected one that torch can use here, such as cpu, got {device!r} ({said})"
+        ) from error
+    return found
 
 
 @contextmanager

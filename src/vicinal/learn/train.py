@@ -17,6 +17,7 @@ from vicinal.checks import Integers, Pixels
 from vicinal.data import DataSet
 from vicinal.errors import InputError
 from vicinal.learn import recipes
+from vicinal.learn.as_found import usable_device
 from vicinal.learn.loop import CHECKPOINT, Fitted, Pace, fit
 from vicinal.learn.network import PREPROCESSING, Network, is_finished, module_for
 from vicinal.learn.preprocess import Preprocessing
@@ -160,7 +161,7 @@ def train_dataset(
         root: where the data sets are; left out, ``VICINAL_DATA`` says it.
         pace: how often to log, to write a checkpoint and to validate.
     """
-    place = Path(out)
+    place, device = Path(out), usable_device(device)
     found = data.load(dataset, root=root) if isinstance(dataset, str) else dataset
     rows, apart = _split(found, validation)
     parts = {"train": found.train.take(rows), "test": found.test}
