@@ -87,7 +87,8 @@ class Calibration:
         if self.method == "isotonic":
             return np.interp(scores, self.knots, self.values)
         terms = _terms(self.method, _scaled(scores, self.centre, self.scale))
-        found: Floats = expit(self.coefficients[0] + terms @ self.coefficients[1:])
+        summed = np.einsum("ij,j->i", terms, self.coefficients[1:])  # row by row: alike in every batch
+        found: Floats = expit(self.coefficients[0] + summed)
         return found
 
 
