@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import typer
 
+import layouts
 import vicinal
 from vicinal import Bank, Embeddings
 from vicinal.cli import main
@@ -20,6 +21,11 @@ from vicinal.cli.commands import app
 from vicinal.evaluation import Evaluation, evaluate
 
 COMMANDS = typer.main.get_command(app).commands
+EVERY = {
+    **COMMANDS,
+    **{f"{name} {one}": found for name in COMMANDS for one, found in getattr(COMMANDS[name], "commands", {}).items()},
+}
+SLOW = ("demo", "train")  # of the examples
 DOCS = Path(__file__).parent.parent / "docs" / "command-line.md"
 _RNG = np.random.default_rng(11)
 N, M, D, C = 120, 60, 5, 3
@@ -74,24 +80,34 @@ def process(*words, **options):
 # Help, and what it promises.
 
 
-@pytest.mark.parametrize("command", [None, *COMMANDS])
+@pytest.mark.parametrize("command", [None, *EVERY])
 def test_help_ends_in_an_example(command, done):
     out = done(f"{command or ''} --help")
-    epilog = (COMMANDS[command] if command else typer.main.get_command(app)).epilog
+    epilog = (EVERY[command] if command else typer.main.get_command(app)).epilog
     example = epilog.split("\n\n")[-1]
     assert out.rstrip().split("\n")[-1].strip() == example
     assert example.startswith(f"vicinal {command or ''}")
 
 
 def examples():
-    for name, command in COMMANDS.items():
+    for name, command in EVERY.items():
         for line in command.epilog.split("\n\n")[1:]:
-            slow = [pytest.mark.slow] if name == "demo" else []
+            slow = [pytest.mark.slow] if name in SLOW else []
             yield pytest.param(line, marks=slow, id=line)
 
 
+@pytest.fixture(scope="module")
+def data_root(tmp_path_factory):
+    """Tiny data sets in the official layouts."""
+    root = tmp_path_factory.mktemp("data")
+    layouts.cifar100(root, n=300)
+    layouts.mnist(root, packed=False)
+    return root
+
+
 @pytest.mark.parametrize("line", list(examples()))
-def test_the_examples_of_the_help_work(line, done):
+def test_the_examples_of_the_help_work(line, done, data_root, monkeypatch):
+    monkeypatch.setenv("VICINAL_DATA", str(data_root))
     words = line.removeprefix("vicinal ")
     assert done(words)
     for name in re.findall(r"--out (\S+)", words):
