@@ -23,7 +23,7 @@ help:           ## this list
 	@$(PIP) -e '.[dev]'
 	@touch $@
 
-demo: .venv/.demo  ## train a small network on digits and ask which of its predictions to trust
+demo: .venv/.demo  ## train small networks on digits and ask which of their predictions to trust
 	@$(BIN)/vicinal demo --out demo.png
 
 test: .venv/.dev  ## the tests, with coverage
