@@ -30,7 +30,7 @@ LAYERS = (
 # ... but for these, and only inside a function: one call from a model of torch to arrays.
 UPWARD = {("values", "learn")}
 # Who may ask for a network; whoever else needs torch gets arrays.
-TRAINERS = {"values", "guard", "demo", "cli"}
+TRAINERS = {"__init__", "values", "guard", "demo", "cli"}
 
 
 def rank(place: str) -> int:
@@ -162,6 +162,27 @@ def test_the_public_names_are_few_sorted_and_there():
     for name in names:
         assert getattr(vicinal, name).__name__ == name
         assert getattr(vicinal, name).__doc__
+
+
+WITHOUT_TORCH = """
+import sys
+sys.modules["torch"] = None
+from vicinal import *
+import vicinal
+print(len(vicinal.__all__), "Network" in dir(vicinal))
+try:
+    vicinal.Network
+except vicinal.VicinalError as error:
+    print(error)
+"""
+
+
+def test_without_torch_all_but_the_network_is_there():
+    done = subprocess.run([sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        f"{len(vicinal.__all__) - 1} False",
+        "vicinal.Network needs torch; install it with: pip install 'vicinal[torch]'",
+    ]
 
 
 def test_no_public_name_is_also_a_module():

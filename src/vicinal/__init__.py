@@ -12,6 +12,7 @@ is imported when it is first used.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -23,6 +24,7 @@ _HOMES = {
     "Guard": "guard",
     "NeighborConfidence": "estimator",
     "Neighbors": "values",
+    "Network": "learn.network",
     "Trust": "values",
     "VicinalError": "errors",
     "distance": "score",
@@ -52,11 +54,15 @@ __all__ = [  # noqa: RUF022  sorted without regard to case
     "max_logit",
     "NeighborConfidence",
     "Neighbors",
+    "Network",
     "top_two_gap",
     "Trust",
     "trust_ratio",
     "VicinalError",
 ]
+
+if importlib.util.find_spec("torch") is None:
+    __all__.remove("Network")  # so that ``from vicinal import *`` and ``help(vicinal)`` work without torch
 
 if TYPE_CHECKING:
     from vicinal.bank import Bank
@@ -64,6 +70,7 @@ if TYPE_CHECKING:
     from vicinal.estimator import NeighborConfidence
     from vicinal.evaluation import Evaluation, evaluate
     from vicinal.guard import Guard
+    from vicinal.learn.network import Network
     from vicinal.score import (
         distance,
         energy,
@@ -81,6 +88,10 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'vicinal' has no attribute {name!r}")
+    if name == "Network":
+        from vicinal.errors import require
+
+        require("torch", "torch", "vicinal.Network")
     found = getattr(importlib.import_module(f"vicinal.{_HOMES[name]}"), name)
     globals()[name] = found
     return found
