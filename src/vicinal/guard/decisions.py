@@ -10,10 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from vicinal.checks import Floats, Integers
+from vicinal.novelty import ACCEPT, NOVEL, UNSURE
 from vicinal.values import Neighbors, Rival, Trust
 
 __all__ = ["Decisions"]
 
+_KINDS = (ACCEPT, UNSURE, NOVEL)
 _PRINTED = 20  # rows that a table shows
 _WITNESSES = 5  # neighbours of each input among the records
 
@@ -44,6 +46,10 @@ class Decisions:
 
     def __len__(self) -> int:
         return len(self.label)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{int((self.decision == name).sum())} {name}" for name in _KINDS)
+        return f"Decisions({len(self)} inputs: {counts})"
 
     @property
     def neighbors(self) -> Neighbors:
@@ -93,7 +99,7 @@ class Decisions:
 
     def shares(self) -> dict[str, float]:
         """The share of each decision."""
-        return {name: float((self.decision == name).mean()) for name in ("accept", "unsure", "novel")}
+        return {name: float((self.decision == name).mean()) for name in _KINDS}
 
     def __str__(self) -> str:
         columns = {name: values[:_PRINTED] for name, values in self.columns().items()}

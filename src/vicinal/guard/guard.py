@@ -200,6 +200,8 @@ class Guard:
             wanted = checks.one_of(facts["score"], "score", SCORES)
             names = {int(label): str(name) for label, name in facts["names"]}
             fusion, calibration, triage = packing.unpack(arrays, facts)
+            if (fusion is None) is (wanted == "fused"):
+                raise ValueError("expected a fusion for the fused score, and for no other")
             classes, notes = arrays.get("classes"), tuple(map(str, facts["notes"]))
             said, origin = facts["preprocessing"], checks.facts(facts["origin"], "origin")
         except (KeyError, TypeError, ValueError, AttributeError) as error:
