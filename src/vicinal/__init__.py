@@ -61,8 +61,17 @@ __all__ = [  # noqa: RUF022  sorted without regard to case
     "VicinalError",
 ]
 
-if importlib.util.find_spec("torch") is None:
-    __all__.remove("Network")  # so that ``from vicinal import *`` and ``help(vicinal)`` work without torch
+
+def _has(module: str) -> bool:
+    """Whether a module could be imported; it is not."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ImportError:
+        return False
+
+
+if not _has("torch"):
+    __all__.remove("Network")  # so that ``from vicinal import *`` and ``help(vicinal)`` work without it
 
 if TYPE_CHECKING:
     from vicinal.bank import Bank
