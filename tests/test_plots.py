@@ -235,6 +235,17 @@ class TestGallery:
             box = image.get_window_extent()
             assert box.width == pytest.approx(box.height)
 
+    def test_alone_it_has_a_margin(self, world):
+        bank, queries, predicted, images, bank_images = world
+        figure = plots.neighbor_gallery(images, bank_images, vicinal.distance(bank, queries, predicted, k=8))
+        figure.canvas.draw()
+        seen = [patch.get_window_extent() for patch in figure.axes[0].patches]
+        width, height = figure.canvas.get_width_height()
+        assert min(box.x0 for box in seen) >= 20
+        assert max(box.x1 for box in seen) <= width - 20
+        assert min(box.y0 for box in seen) >= 20
+        assert max(box.y1 for box in seen) <= height - 20
+
     @pytest.mark.parametrize("words", ["7", "aquarium fish", "a very long name of a class of things"])
     @pytest.mark.parametrize("shown", [1, 8])
     def test_it_is_legible(self, world, words, shown):
@@ -255,6 +266,20 @@ class TestGallery:
             assert words != "confidence 0.00" or value == 0
             assert words != "confidence 1.00" or value == 1
         assert "confidence < 0.01" in said
+
+    def test_nor_is_a_certainty_of_nearly_one(self):
+        bank = vicinal.Bank([[0.0], [5.5]], [0, 1])
+        images = np.zeros((2, 4, 4), np.uint8)
+        figure = plots.neighbor_gallery(images[:1], images, vicinal.distance(bank, [[0.0]], [0], k=2))
+        assert "confidence > 0.99" in [text.get_text() for text in figure.axes[0].texts]
+
+    def test_a_name_can_be_blank(self, world):
+        bank, queries, predicted, images, bank_images = world
+        names = dict.fromkeys(range(4), " ")
+        figure = plots.neighbor_gallery(
+            images, bank_images, vicinal.distance(bank, queries, predicted, k=3), names=names
+        )
+        assert_legible(figure)
 
     @pytest.mark.parametrize(
         ("change", "kind", "words"),

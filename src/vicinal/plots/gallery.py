@@ -23,6 +23,7 @@ __all__ = ["draw_neighbor_gallery", "least_trusted", "neighbor_gallery"]
 # In widths of an image: where the words beside an input and its first neighbour begin, from one neighbour to the next,
 # the heading, and the size of the words.
 _SAID, _FIRST, _STEP, _HEADING, _SMALL = 1.14, 3.05, 1.1, 0.55, 0.185
+_MARGIN = 0.2  # around a gallery that stands alone, above and at its sides
 
 
 def least_trusted(trust: Trust, count: int) -> Integers:
@@ -68,9 +69,11 @@ def neighbor_gallery(
     """
     chosen = least_trusted(trust, count) if rows is None else checks.labels(rows, "rows")
     plan = _Plan.of(_near(trust), chosen, shown, names or {})
-    blank = figure(plan.width, plan.height)
+    blank = figure(plan.width + 2 * _MARGIN, plan.height + _MARGIN)
+    sides, ends = (_MARGIN, plan.width, _MARGIN), (_MARGIN, plan.height)
+    parts = blank.subfigures(2, 3, squeeze=False, width_ratios=sides, height_ratios=ends, wspace=0, hspace=0)
     draw_neighbor_gallery(
-        blank, images, bank_images, trust, labels=labels, rows=chosen, shown=shown, names=names, cmap=cmap
+        parts[1, 1], images, bank_images, trust, labels=labels, rows=chosen, shown=shown, names=names, cmap=cmap
     )
     return blank
 
