@@ -15,7 +15,7 @@ from vicinal import score
 from vicinal.bank import Bank
 from vicinal.errors import InputError, ShapeError
 from vicinal.held_out import Caution
-from vicinal.novelty import ACCEPT, NOVEL, UNSURE, Detector, Triage, Triaged, one_class_svm, scores
+from vicinal.novelty import ACCEPT, NOVEL, SCORES, UNSURE, Detector, Triage, Triaged, one_class_svm, scores
 from vicinal.values import Embeddings, Trust
 
 ON_BANK = (
@@ -85,10 +85,13 @@ def test_every_score_carries_its_own_name_and_logits_bring_three_more():
     bank, _, _, queries, predicted = world()
     logits = np.random.default_rng(0).normal(size=(len(queries), 2))
     found = scores(bank, Embeddings(queries, logits, classes=[3, 7]), k=9)
-    assert tuple(found) == (*ON_BANK, "margin", "entropy", "energy")
+    assert tuple(found) == SCORES == (*ON_BANK, "margin", "entropy", "energy")
     assert {name: trust.name for name, trust in found.items()} == {name: name for name in found}
     np.testing.assert_array_equal(found["energy"].log_odds, score.energy(logits).log_odds)
     assert tuple(scores(bank, Embeddings(queries, predicted=predicted), k=9)) == ON_BANK
+    alone = scores(bank, Embeddings(queries), k=9)
+    assert tuple(alone) == ("density", "kth_distance", "mahalanobis", "relative_mahalanobis")
+    assert list(scores(bank, Embeddings(queries, logits), names=["energy", "density"], k=9)) == ["energy", "density"]
 
 
 @pytest.mark.parametrize("name", [*ON_BANK[1:], "one_class_svm"])
@@ -302,7 +305,9 @@ def test_rows_that_are_all_right_or_all_wrong_get_the_cautious_answer(right):
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: scores(world()[0], Embeddings(world()[3])), InputError, "expected logits or predicted, got neither"),
+        (lambda: _scores("distance"), InputError, "distance: expected embeddings with logits or predicted, got none"),
+        (lambda: _scores("energy"), InputError, "energy: expected embeddings with logits, got none"),
+        (lambda: _scores("densty"), InputError, "score: expected one of.*did you mean 'density'"),
         (lambda: scores(world()[0], Embeddings([[0.0]], predicted=[3])), ShapeError, "expected 3 columns"),
         (lambda: one_class_svm(world()[0], world()[3], nu=0.0), InputError, r"nu: expected a number in \(0, 1\]"),
         (lambda: one_class_svm(world()[0], world()[3], most=0), InputError, "most: expected a whole number of at"),
@@ -325,6 +330,10 @@ def test_rows_that_are_all_right_or_all_wrong_get_the_cautious_answer(right):
 def test_bad_input_is_refused_by_name(make, error, words):
     with pytest.raises(error, match=words):
         make()
+
+
+def _scores(name):
+    return scores(world()[0], Embeddings(world()[3]), names=[name])
 
 
 def _detector(by_class=False):

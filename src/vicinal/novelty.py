@@ -10,7 +10,7 @@ No novel input is needed to fit anything here; novel inputs are what nobody has 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,27 +20,56 @@ import numpy.typing as npt
 from vicinal import checks, score
 from vicinal.bank import Bank
 from vicinal.checks import Flags, Floats, Integers
-from vicinal.density import class_density, class_kth_distance, density_of
+from vicinal.density import class_density, class_kth_distance, density
 from vicinal.errors import InputError
 from vicinal.guarantee import cut_for_risk, rank_for_rate, upper_bound
 from vicinal.held_out import FEW, HeldOut, caution, scores_of
 from vicinal.values import Embeddings, Trust
 
-__all__ = ["ACCEPT", "NOVEL", "UNSURE", "Detector", "Triage", "Triaged", "one_class_svm", "scores"]
+__all__ = ["ACCEPT", "NOVEL", "SCORES", "UNSURE", "Detector", "Triage", "Triaged", "one_class_svm", "scores"]
 
 ACCEPT, UNSURE, NOVEL = "accept", "unsure", "novel"
 
 
-def scores(bank: Bank, embeddings: Embeddings, *, k: int = 50) -> dict[str, Trust]:
+@dataclass(frozen=True)
+class _Score:
+    needs: str | None  # of embeddings, beside vectors
+    run: Callable[[Bank, Embeddings, int], Trust]
+
+
+def _of_logits(name: str) -> _Score:
+    return _Score("logits", lambda bank, e, k: getattr(score, name)(e.logits))
+
+
+def _relative(bank: Bank, e: Embeddings, k: int) -> Trust:
+    return replace(score.mahalanobis(bank, e.vectors, relative=True), name="relative_mahalanobis")
+
+
+_SCORES = {
+    "distance": _Score("predicted", lambda bank, e, k: score.distance(bank, e.vectors, e.predicted, k=k)),
+    "density": _Score(None, lambda bank, e, k: density(bank, e.vectors, k=k)),
+    "kth_distance": _Score(None, lambda bank, e, k: score.kth_distance(bank, e.vectors, k=k)),
+    "class_density": _Score("predicted", lambda bank, e, k: class_density(bank, e.vectors, e.predicted, k=k)),
+    "class_kth_distance": _Score("predicted", lambda bank, e, k: class_kth_distance(bank, e.vectors, e.predicted, k=k)),
+    "mahalanobis": _Score(None, lambda bank, e, k: score.mahalanobis(bank, e.vectors)),
+    "relative_mahalanobis": _Score(None, _relative),
+    **{name: _of_logits(name) for name in ("margin", "entropy", "energy")},
+}
+SCORES = tuple(_SCORES)
+
+
+def scores(bank: Bank, embeddings: Embeddings, *, names: Sequence[str] | None = None, k: int = 50) -> dict[str, Trust]:
     """Every score that tells known from novel inputs, larger is more likely known.
 
-    ``distance`` (Eq. 1's log-odds), ``density`` (the mass around the input, whatever its class), ``kth_distance``, both
-    of these within the predicted class, and ``mahalanobis``, plain and relative, to the nearest class; with logits also
-    ``margin``, ``entropy`` and ``energy``.
+    ``density`` (the mass around the input, whatever its class), ``kth_distance``, and ``mahalanobis`` to the nearest
+    class, plain and relative, look at vectors alone; ``distance`` (Eq. 1's log-odds), ``class_density`` and
+    ``class_kth_distance`` (the same within the predicted class) at predictions too; ``margin``, ``entropy`` and
+    ``energy`` at logits.
 
     Args:
         bank: the training points.
-        embeddings: with predictions.
+        embeddings: of the inputs.
+        names: of the scores; by default all those that the embeddings allow.
         k: how many neighbours.
 
     Example:
@@ -49,24 +78,13 @@ def scores(bank: Bank, embeddings: Embeddings, *, k: int = 50) -> dict[str, Trus
         >>> bool(found["density"].log_odds[0] > found["density"].log_odds[1])
         True
     """
-    if embeddings.predicted is None:
-        raise InputError("embeddings: expected logits or predicted, got neither; pass one of them in")
-    vectors, predicted = embeddings.vectors, embeddings.predicted
-    kth = score.kth_distance(bank, vectors, k=k)
-    assert kth.neighbors is not None
-    relative = score.mahalanobis(bank, vectors, relative=True)
-    found = {
-        "distance": score.distance(bank, vectors, predicted, k=k),
-        "density": density_of(kth.neighbors),
-        "kth_distance": kth,
-        "class_density": class_density(bank, vectors, predicted, k=k),
-        "class_kth_distance": class_kth_distance(bank, vectors, predicted, k=k),
-        "mahalanobis": score.mahalanobis(bank, vectors),
-        "relative_mahalanobis": replace(relative, name="relative_mahalanobis"),
-    }
-    if embeddings.logits is not None:
-        found |= {name: getattr(score, name)(embeddings.logits) for name in ("margin", "entropy", "energy")}
-    return found
+    held = {None: True, "predicted": embeddings.predicted is not None, "logits": embeddings.logits is not None}
+    wanted = [name for name, one in _SCORES.items() if held[one.needs]] if names is None else names
+    for name in wanted:
+        if not held[_SCORES[checks.one_of(name, "score", SCORES)].needs]:
+            missing = "logits" if _SCORES[name].needs == "logits" else "logits or predicted"
+            raise InputError(f"{name}: expected embeddings with {missing}, got none; pass them in")
+    return {name: _SCORES[name].run(bank, embeddings, k) for name in wanted}
 
 
 def one_class_svm(bank: Bank, queries: Any, *, nu: float = 0.1, most: int = 5000, seed: int = 0) -> Trust:
