@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,11 @@ import numpy as np
 from vicinal import checks, metrics, score
 from vicinal.bank import Bank
 from vicinal.checks import Flags, Floats, Integers
+from vicinal.density import density_of
 from vicinal.errors import InputError
 from vicinal.metrics import Comparison, Interval
-from vicinal.progress import track
+from vicinal.selective import advice
+from vicinal.selective.fusion import cross_fitted
 from vicinal.values import Embeddings, Neighbors, Trust
 
 __all__ = ["Diagnosis", "diagnose"]
@@ -21,48 +23,72 @@ K = 50
 CHOICES = (10, 20, 50, 100, 200)
 _FEWEST = 10  # right or wrong predictions below which an AUROC says little
 _DOUBT = np.log(9.0)  # log-odds of nine to one: at which a bank label is suspect
+_WIDEST = 1e300
+_HELD = 2**24  # neighbours of held-out inputs that are held together; of more inputs, some are drawn
 
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """What the bank and held-out inputs tell about the distance score.
+    """What the bank and held-out inputs tell about the distance score; print it, or read the numbers.
 
     Attributes:
-        k: how many neighbours all but the recommendation looks at.
-        saturated: the share of held-out predictions whose confidence D is exactly 0 or 1, as all neighbours agree.
+        k: how many neighbours all but ``by_k`` looks at.
+        inputs: how many held-out inputs were looked at.
+        errors: how many predictions of them are wrong; None where no labels were given.
+        bank: how many points the bank has.
+        checked: how many of them were looked at, drawn at random, each left out of its own neighbours.
+        saturated: the share of held-out predictions whose confidence D is exactly 0 or 1, as all neighbours that weigh
+            anything agree.
         saturated_float32: the share for which D rounds to 0 or 1 in float32, as it is often computed.
-        purity: the share of a bank point's neighbours that are of its class, by class, itself left out.
+        purity: the share of a bank point's neighbours that are of its class, by class. Of a class of n points the
+            nearest n - 1 count, where that is less than k; a class of one point is missing.
+        smallest: how many points the smallest class has.
         effective: the median number of neighbours that effectively count, (Σ w)² / Σ w² of the weights w = exp(-d).
         hubness: the skewness of how often a bank point is among the neighbours of others; 0 to 2 is usual.
-        duplicates: rows of the held-out inputs at distance 0 of a bank point.
+        duplicates: rows of the held-out inputs at distance 0 of a bank point; no AUROC looks at them.
         suspects: rows of the bank whose label their neighbours contradict, the most contradicted first.
         suspected: for each suspect, the label that its neighbours have instead.
-        checked: how many bank points were looked at, drawn at random.
-        auroc: of distance and margin on held-out predictions, each with its interval; empty where it cannot be known.
-        lead: of the distance over the margin, by the paired test; None where it cannot be known.
+        auroc: of distance, margin and the two fused with density (each row by a fit on other rows), on held-out
+            predictions, with intervals; empty where it cannot be known.
+        lead: of distance over the margin, by DeLong's paired test; None where it cannot be known.
+        fused_lead: of the fusion over the better of the two; None likewise.
         by_k: the AUROC of distance for several k.
-        recommended_k: 50, unless another k is better by the paired test.
+        recommended_k: k, unless another one of ``by_k`` is better by the paired test, all others considered.
         advice: sentences.
     """
 
     k: int
+    inputs: int
+    errors: int | None
+    bank: int
+    checked: int
     saturated: float
     saturated_float32: float
     purity: dict[int, float]
+    smallest: int
     effective: float
     hubness: float
     duplicates: Integers
     suspects: Integers
     suspected: Integers
-    checked: int
     auroc: dict[str, Interval]
     lead: Comparison | None
+    fused_lead: Comparison | None
     by_k: dict[int, float]
     recommended_k: int
-    advice: tuple[str, ...]
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What to do about it."""
+        return tuple(advice.sentences(self))
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain words and numbers, for a file."""
+        found = asdict(self)
+        return {**found, "advice": list(self.advice)}
 
     def __str__(self) -> str:
-        return "\n".join([*_numbers(self), *(f"- {sentence}" for sentence in self.advice)])
+        return "\n".join(advice.lines(self))
 
 
 def diagnose(
@@ -75,8 +101,8 @@ def diagnose(
         bank: the training points.
         k: how many neighbours; all others, where the bank is smaller.
         most: how many bank points to look at, at most.
-        samples: of the bootstrap for intervals and paired tests.
-        seed: of the draw and of the bootstrap.
+        samples: of the bootstrap for intervals.
+        seed: of the draws, the folds and the bootstrap.
 
     Example:
         >>> generator = np.random.default_rng(0)
@@ -93,37 +119,63 @@ def diagnose(
     if len(bank) < 3:
         raise InputError(f"bank: expected at least three points, got {len(bank)}")
     k = min(checks.whole(k, "k", low=1), len(bank) - 1)
-    rows = np.random.default_rng(seed).permutation(len(bank))[: checks.whole(most, "most", low=1)]
-    labels = bank.labels[rows]
-    own = score.distance(bank, bank.vectors[rows], labels, k=k, exclude_self=bank.rows[rows])
-    trust = score.distance(bank, embeddings.vectors, embeddings.predicted, k=k)
+    tried = sorted({k, *(choice for choice in CHOICES if choice < len(bank))})
+    shown = _draw(len(embeddings), _HELD // tried[-1], seed)
+    inputs = embeddings if len(shown) == len(embeddings) else embeddings.take(shown)
+    trust = score.distance(bank, inputs.vectors, inputs.predicted, k=tried[-1])
+    own = _leave_one_out(bank, k, _draw(len(bank), checks.whole(most, "most", low=1), seed))
+    near = trust.neighbors
+    assert near is not None
+    duplicate = near.distances[:, 0] == 0
+    by_choice = {choice: trust if choice == tried[-1] else _of_first(bank, trust, choice) for choice in tried}
+    judged = _judge(inputs, by_choice, k, duplicate, samples, seed)
+    confidence = by_choice[k].confidence
+    return Diagnosis(
+        k=k,
+        inputs=len(inputs),
+        errors=None if inputs.labels is None else int((~inputs.correct).sum()),
+        bank=len(bank),
+        saturated=float(np.isin(confidence, (0.0, 1.0)).mean()),
+        saturated_float32=float(np.isin(confidence.astype(np.float32), (0.0, 1.0)).mean()),
+        smallest=int(np.unique(bank.labels, return_counts=True)[1].min()),
+        effective=float(np.median(_effective(near.distances[:, :k]))),
+        duplicates=shown[duplicate],
+        **own,
+        **judged,
+    )
+
+
+def _draw(n: int, most: int, seed: int) -> Integers:
+    """At most so many of n rows, in order."""
+    return np.sort(np.random.default_rng(seed).permutation(n)[:most])
+
+
+def _leave_one_out(bank: Bank, k: int, places: Integers) -> dict[str, Any]:
+    """What the bank says of its own points."""
+    rows, labels = bank.rows[places], bank.labels[places]
+    own = score.distance(bank, bank.vectors[places], labels, k=k, exclude_self=rows)
     assert own.neighbors is not None
-    assert trust.neighbors is not None
-    suspects, suspected = _suspects(own, bank.rows[rows])
-    auroc, lead = _against_margin(embeddings, trust, samples, seed)
-    by_k, recommended = _choose(embeddings, bank, k, samples, seed)
-    facts: dict[str, Any] = {
-        "k": k,
-        "saturated": float(np.isin(trust.confidence, (0.0, 1.0)).mean()),
-        "saturated_float32": float(np.isin(trust.confidence.astype(np.float32), (0.0, 1.0)).mean()),
-        "purity": _purity(own.neighbors, labels),
-        "effective": float(np.median(_effective(trust.neighbors.distances))),
-        "hubness": _hubness(own.neighbors, bank),
-        "duplicates": np.flatnonzero(trust.neighbors.distances[:, 0] == 0),
-        "suspects": suspects,
-        "suspected": suspected,
+    assert own.rival is not None
+    doubted = np.flatnonzero((own.rival.log_odds >= _DOUBT) & (own.log_odds <= -_DOUBT))
+    worst = doubted[np.argsort(own.log_odds[doubted], kind="stable")]
+    return {
         "checked": len(rows),
-        "auroc": auroc,
-        "lead": lead,
-        "by_k": by_k,
-        "recommended_k": recommended,
+        "purity": _purity(own.neighbors, labels, bank),
+        "hubness": _hubness(own.neighbors, bank),
+        "suspects": rows[worst],
+        "suspected": own.rival.labels[worst],
     }
-    return Diagnosis(**facts, advice=tuple(_advice(Diagnosis(**facts, advice=()), len(embeddings))))
 
 
-def _purity(near: Neighbors, labels: Integers) -> dict[int, float]:
-    same = (near.labels == labels[:, None]).mean(axis=1)
-    return {int(label): float(same[labels == label].mean()) for label in np.unique(labels)}
+def _purity(near: Neighbors, labels: Integers, bank: Bank) -> dict[int, float]:
+    sizes = dict(zip(*np.unique(bank.labels, return_counts=True), strict=True))
+    same = near.labels == labels[:, None]
+    found = {}
+    for label in np.unique(labels):
+        others = min(near.k, int(sizes[label]) - 1)
+        if others:
+            found[int(label)] = float(same[labels == label, :others].mean())
+    return found
 
 
 def _effective(distances: Floats) -> Floats:
@@ -140,131 +192,61 @@ def _hubness(near: Neighbors, bank: Bank) -> float:
     return 0.0 if spread == 0 else float((gaps**3).mean()) / spread**3
 
 
-def _suspects(own: Trust, rows: Integers) -> tuple[Integers, Integers]:
-    """Bank points whose neighbours are nine to one for another class."""
-    assert own.rival is not None
-    doubted = np.flatnonzero((own.rival.log_odds >= _DOUBT) & (own.log_odds <= -_DOUBT))
-    worst = doubted[np.argsort(own.log_odds[doubted], kind="stable")]
-    return rows[worst], own.rival.labels[worst]
+def _of_first(bank: Bank, trust: Trust, k: int) -> Trust:
+    """The distance score of the k nearest of neighbours that are already found: confidence and log-odds."""
+    near = trust.neighbors
+    assert near is not None
+    assert near.same is not None
+    assert near.other is not None
+    from scipy.special import expit
+
+    first = near.first(k)
+    same = first.labels == trust.predicted[:, None]  # type: ignore[index]
+    sides = []
+    for kind, nearest in ((same, near.same), (~same, near.other)):
+        mass = np.logaddexp.reduce(np.where(kind, -first.distances, -np.inf), axis=1)
+        sides.append((mass, np.where(np.isneginf(mass), -nearest.distances, mass)))
+    confidence = expit(sides[0][0] - sides[1][0])
+    log_odds = np.clip(sides[0][1] - sides[1][1], -_WIDEST, _WIDEST)  # infinite where the bank has one side only
+    return Trust("distance", confidence, log_odds, trust.predicted, first)
 
 
-def _judged(embeddings: Embeddings) -> Flags | None:
-    """Whether each prediction is right, where there are enough right and wrong ones to compare scores."""
-    if embeddings.labels is None:
-        return None
-    right = embeddings.correct
-    return right if min(int(right.sum()), int((~right).sum())) >= _FEWEST else None
-
-
-def _against_margin(
-    embeddings: Embeddings, trust: Trust, samples: int, seed: int
-) -> tuple[dict[str, Interval], Comparison | None]:
-    right = _judged(embeddings)
-    if right is None:
-        return {}, None
-    scores = {"distance": trust.log_odds}
-    if embeddings.logits is not None:
-        scores["margin"] = score.margin(embeddings.logits).log_odds
-    found = {name: metrics.interval("auroc", s, right, samples=samples, seed=seed) for name, s in scores.items()}
-    if "margin" not in scores:
-        return found, None
-    lead = metrics.compare("auroc", scores["distance"], scores["margin"], right, samples=samples, seed=seed)
-    return found, lead
-
-
-def _choose(embeddings: Embeddings, bank: Bank, k: int, samples: int, seed: int) -> tuple[dict[int, float], int]:
-    """The AUROC for several k, and the best of those that beat k by DeLong's test; where none does, k."""
-    right = _judged(embeddings)
-    if right is None:
-        return {}, k
-    tried = sorted({k, *(choice for choice in CHOICES if choice <= len(bank))})
-    scores = {
-        choice: score.distance(bank, embeddings.vectors, embeddings.predicted, k=choice).log_odds
-        for choice in track(tried, "trying k")
+def _judge(
+    inputs: Embeddings, by_choice: dict[int, Trust], k: int, duplicate: Flags, samples: int, seed: int
+) -> dict[str, Any]:
+    """How well distance, margin and their fusion rank the held-out predictions, where it can be known."""
+    unknown: dict[str, Any] = {"auroc": {}, "lead": None, "fused_lead": None, "by_k": {}, "recommended_k": k}
+    if inputs.labels is None:
+        return unknown
+    right = inputs.correct[~duplicate]
+    if min(int(right.sum()), int((~right).sum())) < _FEWEST:
+        return unknown
+    by_k = {choice: trust.log_odds[~duplicate] for choice, trust in by_choice.items()}
+    scores, lead, fused_lead = {"distance": by_k[k]}, None, None
+    if inputs.logits is not None:
+        near = by_choice[k].neighbors
+        assert near is not None
+        scores["margin"] = score.margin(inputs.logits).log_odds[~duplicate]
+        density = density_of(near).log_odds[~duplicate]
+        scores["fused"] = cross_fitted({**scores, "density": density}, right, seed=seed)
+        lead = metrics.delong(scores["distance"], scores["margin"], right)
+        better = "distance" if lead.difference > 0 else "margin"
+        fused_lead = metrics.delong(scores["fused"], scores[better], right)
+    return {
+        "auroc": {name: metrics.interval("auroc", s, right, samples=samples, seed=seed) for name, s in scores.items()},
+        "lead": lead,
+        "fused_lead": fused_lead,
+        "by_k": {choice: metrics.auroc(found, right) for choice, found in by_k.items()},
+        "recommended_k": _recommended(by_k, k, right),
     }
-    by_k = {choice: metrics.auroc(found, right) for choice, found in scores.items()}
-    level = 1 - 0.05 / max(1, len(tried) - 1)  # each of the others has its part of 5 %
+
+
+def _recommended(by_k: dict[int, Floats], k: int, right: Flags) -> int:
+    """The best of those that beat k by DeLong's test; where none does, k."""
+    level = 1 - 0.05 / max(1, len(by_k) - 1)  # each of the others has its part of 5 %
     better = [
         choice
-        for choice in tried
-        if choice != k and metrics.delong(scores[choice], scores[k], right, level=level).low > 0
+        for choice, found in by_k.items()
+        if choice != k and metrics.delong(found, by_k[k], right, level=level).low > 0
     ]
-    return by_k, max(better, key=lambda choice: by_k[choice], default=k)
-
-
-def _numbers(found: Diagnosis) -> list[str]:
-    purity = np.array(list(found.purity.values()))
-    worst = min(found.purity, key=lambda label: found.purity[label])
-    lines = [
-        f"neighbours agree wholly (D is 0 or 1)   {found.saturated:.1%}   in float32 {found.saturated_float32:.1%}",
-        f"purity of the bank's neighbourhoods     {purity.mean():.1%}   worst: class {worst}, {purity.min():.1%}",
-        f"neighbours that effectively count       {found.effective:.1f} of {found.k}",
-        f"hubness (skewness)                      {found.hubness:.2f}",
-        f"held-out inputs that are in the bank    {len(found.duplicates)}",
-        f"suspected label errors                  {len(found.suspects)} of {found.checked} bank points looked at",
-    ]
-    lines += [
-        f"AUROC of errors, {name:22s} {interval.value:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
-        for name, interval in found.auroc.items()
-    ]
-    return lines
-
-
-def _advice(found: Diagnosis, inputs: int) -> list[str]:
-    said = [*_on_score(found), *_on_bank(found)]
-    share = len(found.duplicates) / inputs
-    if share > 0.01:
-        said.append(
-            f"{share:.1%} of the held-out inputs lie exactly on bank points: the splits overlap. Hold out others, or "
-            "believe no number here."
-        )
-    elif len(found.duplicates):
-        said.append(f"{len(found.duplicates)} held-out inputs lie exactly on bank points: leave them out.")
-    return said
-
-
-def _on_score(found: Diagnosis) -> list[str]:
-    if found.lead is None:
-        return ["Whether distance beats softmax cannot be told: that takes logits, labels, and ten errors at least."]
-    said = []
-    if found.lead.low > 0:
-        said.append(f"Distance will help: its AUROC is {found.lead.difference:.3f} above the margin's.")
-    elif found.lead.high < 0:
-        said.append(
-            f"Distance alone ranks worse than the margin here, by {-found.lead.difference:.3f} AUROC. Fuse the two, "
-            "or train the network for distance."
-        )
-    else:
-        said.append("Distance and margin rank equally well here, as far as these inputs tell. Fuse the two.")
-    if found.recommended_k != found.k:
-        k, best = found.recommended_k, found.by_k[found.recommended_k]
-        said.append(f"k = {k} is better than {found.k} here: AUROC {best:.3f} against {found.by_k[found.k]:.3f}.")
-    return said
-
-
-def _on_bank(found: Diagnosis) -> list[str]:
-    said = []
-    if found.saturated > 0.5:
-        said.append(
-            f"For {found.saturated:.0%} of the predictions all neighbours agree, and D says no more: rank by the "
-            "log-odds. The network may have memorised its training points; weight decay lowers this share."
-        )
-    if found.effective < 3:
-        said.append(
-            f"Only {found.effective:.1f} neighbours effectively count: distances differ by much more than 1, and more "
-            "neighbours will change little."
-        )
-    if found.hubness > 5:
-        said.append("A few bank points are neighbours of very many: hubs. Compare with scores on unit vectors.")
-    pure = float(np.mean(list(found.purity.values())))
-    poor = [label for label, purity in found.purity.items() if purity < pure / 2]
-    if poor:
-        named = ", ".join(map(str, poor[:5])) + (", ..." if len(poor) > 5 else "")
-        said.append(f"Classes without neighbourhoods of their own: {named}. Distrust distance for them.")
-    if len(found.suspects):
-        first, label = int(found.suspects[0]), int(found.suspected[0])
-        said.append(
-            f"{len(found.suspects)} of {found.checked} bank labels are contradicted nine to one by their neighbours; "
-            f"look at row {first} first, which seems to be of class {label}."
-        )
-    return said
+    return max(better, key=lambda choice: metrics.auroc(by_k[choice], right), default=k)
