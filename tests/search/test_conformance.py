@@ -109,6 +109,16 @@ def test_more_ties_than_there_is_room_for():
     assert (near.other.indices == 1).all()
 
 
+def test_squares_that_differ_in_the_last_bit_only_are_ties_if_their_roots_are_equal():
+    points = np.array([[3, 2, 1, 2, 1, 4], [2, 3, -1, 4, 0, 3]], np.float32) * np.float32(1e18)
+    query = np.array([[-1, 0, -1, 1, 0, 3]], np.float32) * np.float32(1e18)
+    for order in ([0, 1], [1, 0]):
+        near = Bank(points[order], [5, 5]).nearest(query, 2, predicted=[5])
+        assert near.distances[0, 0] == near.distances[0, 1]
+        assert near.indices.tolist() == [[0, 1]]
+        assert near.same.indices.tolist() == [0]
+
+
 def test_a_guess_that_proves_too_high_is_found_out(monkeypatch):
     rng = np.random.default_rng(5)
     points, queries = rng.standard_normal((9000, 4)).astype(np.float32), rng.standard_normal((150, 4))

@@ -12,7 +12,8 @@ by at most
 plus what may be flushed to zero. That is ``error`` below, with the largest |x| and h of the bank. No decision
 rests on v alone: every point whose v lies within two errors of the k-th best is measured directly, in float64, from its
 float32 entries. A query that cannot be decided so (more ties than there is room, values beyond float32's range) is
-measured against every point directly. The answer is thus brute force's own, ties by lowest place included.
+measured against every point directly. The answer is thus brute force's own: in the order of the distances as they are
+given, in float64, and equal ones in the order of their places.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class BruteSearch:
             part = _Pass(self, queries[rows], k, skip[rows], None if predicted is None else predicted[rows], inverse)
             part.run()
             distances[rows], places[rows] = part.distances, part.places
-            near[rows], near_places[rows] = np.sqrt(part.near), part.near_places
+            near[rows], near_places[rows] = part.near, part.near_places
             if masses is not None:
                 part.fill(masses, rows)
 
@@ -249,30 +250,30 @@ class _Pass:
 
     def _measure_all(self, i: int) -> None:
         """Answer one query by measuring every point, directly."""
-        squares = np.empty(len(self.points))
+        found = np.empty(len(self.points))
         for first, segment in self.points.blocks(len(self.points)):
-            kernels.squared_distances(segment, self.queries[i], squares[first : first + len(segment)])
-        squares[~self.points.living] = np.inf
+            kernels.distances_to(segment, self.queries[i], found[first : first + len(segment)])
+        found[~self.points.living] = np.inf
         if self.skip[i] >= 0:
-            squares[self.skip[i]] = np.inf
-        bar = np.partition(squares, self.k - 1)[self.k - 1]
-        nearest = np.flatnonzero(squares <= bar)
-        order = nearest[np.argsort(squares[nearest], kind="stable")][: self.k]
-        self.distances[i], self.places[i] = np.sqrt(squares[order]), order
+            found[self.skip[i]] = np.inf
+        bar = np.partition(found, self.k - 1)[self.k - 1]
+        nearest = np.flatnonzero(found <= bar)
+        order = nearest[np.argsort(found[nearest], kind="stable")][: self.k]
+        self.distances[i], self.places[i] = found[order], order
         if self.predicted is None:
             return
         same = self.points.codes == self.predicted[i]
         for side, here in enumerate((same, ~same)):
-            place = int(np.where(here, squares, np.inf).argmin())
-            found = bool(here[place]) and np.isfinite(squares[place])
-            self.near[i, side] = squares[place] if found else np.inf
-            self.near_places[i, side] = place if found else -1
+            place = int(np.where(here, found, np.inf).argmin())
+            there = bool(here[place]) and np.isfinite(found[place])
+            self.near[i, side] = found[place] if there else np.inf
+            self.near_places[i, side] = place if there else -1
         if self.inverse is not None:
-            self._weigh_all(i, np.sqrt(squares), same)
+            self._weigh_all(i, found, same)
 
     def _weigh_all(self, i: int, distances: Floats, same: npt.NDArray[np.bool_]) -> None:
         alive = np.isfinite(distances)
-        self.reference[i] = np.sqrt(self.near[i])
+        self.reference[i] = self.near[i]
         if self.inverse:
             weights = 1 / np.maximum(distances[alive], 1e-300)
         else:

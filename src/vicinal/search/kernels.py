@@ -32,10 +32,10 @@ def squared_distance(x, q):
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST)
-def squared_distances(points, q, out):
-    """|x - q|² of every point, into ``out``."""
+def distances_to(points, q, out):
+    """|x - q| of every point, into ``out``."""
     for j in range(points.shape[0]):
-        out[j] = squared_distance(points[j], q)
+        out[j] = np.sqrt(squared_distance(points[j], q))
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST)
@@ -146,7 +146,7 @@ def scan_classes(
 ):  # fmt: skip
     """As ``scan``, and on the way the nearest point of the predicted class (0) and of any other class (1).
 
-    ``near`` holds their squared distances, measured directly; ``near_bars`` what v must reach to beat them, or tie.
+    ``near`` holds their distances, measured directly; ``near_bars`` what v must reach to beat them, or tie.
     ``level`` turns squared distances into v.
     """
     width = products.shape[1]
@@ -210,16 +210,16 @@ def _approach(
         for j in range(start + lane, stop, step):
             side = 0 if codes[j] == wanted else 1
             if row[j] - half[j] >= near_bars[side] and first + j != skip:
-                squared = squared_distance(points[j], query)
-                if squared < near[side] or (squared == near[side] and first + j < near_places[side]):
-                    near[side] = squared
+                found = np.sqrt(squared_distance(points[j], query))
+                if found < near[side] or (found == near[side] and first + j < near_places[side]):
+                    near[side] = found
                     near_places[side] = first + j
-                    near_bars[side] = np.float32(level[0] - level[1] * squared) - slack
+                    near_bars[side] = np.float32(level[0] - level[1] * found * found) - slack
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST)
 def settle(points, first, queries, counts, places, found):
-    """Measure the candidates that lie in one segment of the bank, each directly, into ``found`` (squared distances).
+    """Measure the candidates that lie in one segment of the bank, each directly, into ``found``.
 
     They are taken in the order of the bank, a strip of rows at a time, so that a row read from memory for one query is
     still in the cache for the next.
@@ -244,7 +244,7 @@ def settle(points, first, queries, counts, places, found):
                 starts[row // _ROWS] = at + 1
     for at in range(whose.shape[0]):
         i, c = whose[at], which[at]
-        found[i, c] = squared_distance(points[places[i, c] - first], queries[i])
+        found[i, c] = np.sqrt(squared_distance(points[places[i, c] - first], queries[i]))
 
 
 @njit(nogil=True, cache=True)
@@ -274,7 +274,7 @@ def rank(k, counts, places, found, order, distances, indices):
                 order[i, start:stop] = order[i, start:stop][np.argsort(places[i][order[i, start:stop]])]
             start = stop
         for c in range(min(n, k)):
-            distances[i, c] = np.sqrt(found[i, order[i, c]])
+            distances[i, c] = found[i, order[i, c]]
             indices[i, c] = places[i, order[i, c]]
 
 
@@ -285,7 +285,7 @@ def weigh(
     """Add the weight of every point of a block to the total of its class: exp(reference - distance), or 1 / distance.
 
     ``reference`` holds, for the predicted class (0) and for all others (1), the distance that has weight 1: the nearest
-    known so far, so that the largest weight of either side never underflows; ``near`` are their newest squares, and
+    known so far, so that the largest weight of either side never underflows; ``near`` are the newest of them, and
     ``totals`` (queries, classes) are brought down to them first. A point so near that rounding in float32 would be felt
     (closer than ``doubt`` allows) is measured again, directly.
     """
@@ -330,7 +330,7 @@ def weigh(
 def _lower_reference(wanted, near, reference, totals):
     """Bring the totals down to the nearest distances known by now."""
     for side in range(2):
-        newest = np.sqrt(near[side])
+        newest = near[side]
         if newest < reference[side]:
             factor = np.exp(newest - reference[side])
             for c in range(totals.shape[0]):
