@@ -1,9 +1,11 @@
 import csv
+import dataclasses
 import importlib.metadata
 import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -36,15 +38,30 @@ QUERIES = (_CENTRES[TRUTH] + 2 * _RNG.normal(size=(M, D))).astype(np.float32)
 LOGITS = -((QUERIES[:, None] - _CENTRES) ** 2).sum(axis=2) / 8
 INPUTS = Embeddings(QUERIES, logits=LOGITS, labels=TRUTH)
 BANK = Bank(VECTORS, LABELS)
+_CODES = _RNG.integers(0, C, 500)
+_HELD = (_CENTRES[_CODES] + 2 * _RNG.normal(size=(500, D))).astype(np.float32)
+HELD_OUT = Embeddings(_HELD, logits=-((_HELD[:, None] - _CENTRES) ** 2).sum(axis=2) / 8, labels=_CODES)
+SECOND = Embeddings(_RNG.normal(size=(M, 2)), logits=LOGITS + _RNG.normal(size=(M, C)), labels=TRUTH)
+GUARD = vicinal.Guard.fit_arrays(BANK, HELD_OUT, risk=0.2)
+
+
+@pytest.fixture(scope="session")
+def saved_guard(tmp_path_factory):
+    place = tmp_path_factory.mktemp("guards") / "guard"
+    GUARD.save(place)
+    return place
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, saved_guard):
     """A folder to work in, with the files that the examples name."""
     monkeypatch.chdir(tmp_path)
     np.savez("train.npz", vectors=VECTORS, labels=LABELS)
     np.savez("test.npz", vectors=QUERIES, logits=LOGITS, labels=TRUTH)
+    np.savez("validation.npz", vectors=_HELD, logits=HELD_OUT.logits, labels=_CODES)
+    np.savez("second.npz", vectors=SECOND.vectors, logits=SECOND.logits, labels=TRUTH)
     BANK.save("bank.safetensors")
+    shutil.copytree(saved_guard, "guard")
     return tmp_path
 
 
@@ -325,6 +342,130 @@ def test_explain_writes_a_row_for_each_neighbour(done):
     assert rows[0]["neighbor_label"] == LABELS[rows[0]["neighbor_row"]]
 
 
+def test_fit_gives_the_guard_that_the_library_gives(done):
+    Path("names.txt").write_text("ant\nbee\ncat\n")
+    line = "fit validation.npz --bank bank.safetensors --risk 0.2 --class-names names.txt --out new"
+    said = done(line)
+    guard = vicinal.Guard.load("new")
+    assert said == f"{guard}\nwritten to new\n"
+    assert guard.names == {0: "ant", 1: "bee", 2: "cat"}
+    expected, found = GUARD(INPUTS), guard(INPUTS)
+    np.testing.assert_array_equal(found.probability, expected.probability)
+    np.testing.assert_array_equal(found.decision, expected.decision)
+    content = json.loads(done(f"{line} --json"))
+    assert content["promised"] == {"false_alarms": 0.05, "risk": 0.2, "delta": 0.05}
+    assert (content["guard"], content["score"], content["points"], content["k"]) == ("new", "fused", N, 50)
+    assert content["shares"] == GUARD.triage.shares
+
+
+def test_fit_hands_its_settings_on(done):
+    options = "--score margin --method isotonic --k 7 --false-alarms 0.2 --risk 0.3 --delta 0.1"
+    done(f"fit validation.npz --bank bank.safetensors {options} --out new")
+    guard = vicinal.Guard.load("new")
+    assert (guard.score, guard.calibration.method, guard.k) == ("margin", "isotonic", 7)
+    assert (guard.triage.false_alarms, guard.triage.risk, guard.triage.delta) == (0.2, 0.3, 0.1)
+
+
+def test_a_cautious_fit_says_so_in_its_answer(done):
+    np.savez("few.npz", vectors=_HELD[:20], logits=HELD_OUT.logits[:20], labels=_CODES[:20])
+    said = done("fit few.npz --bank bank.safetensors --out new").splitlines()
+    notes = [line for line in said if line.startswith("note: ")]
+    assert len(notes) == 4
+    assert "note: Guard.fit: 20 calibration rows are fewer than 90" in notes[0]
+    assert "promised: nothing" in said
+
+
+def test_decide_gives_what_the_guard_gives(done):
+    expected = GUARD(INPUTS)
+    found = json.loads(done("decide test.npz --guard guard --json"))
+    assert found == {"decisions": M, "shares": expected.shares(), "notes": [], "rows": expected.records()}
+    done("decide test.npz --guard guard --out x.parquet")
+    columns = {name: column.tolist() for name, column in expected.columns().items()}
+    assert pq.read_table("x.parquet").to_pydict() == columns
+    counts = {name: int((expected.decision == name).sum()) for name in ("accept", "unsure", "novel")}
+    first, second, third, header, *lines = done("decide test.npz --guard guard").splitlines()
+    assert first == "60 inputs: {accept} accepted, {unsure} unsure, {novel} novel".format(**counts)
+    wrong = int((~INPUTS.correct)[expected.decision == "accept"].sum())
+    assert second.startswith(f"of the accepted predictions {wrong} are wrong ({wrong / counts['accept']:.2%})")
+    assert third == "the least likely right of those not accepted:"
+    assert header.split() == list(columns)
+    held = np.flatnonzero(expected.decision != "accept")
+    order = held[np.argsort(expected.probability[held], kind="stable")][:5]
+    assert [int(line.split()[0]) for line in lines] == order.tolist()
+
+
+@pytest.mark.parametrize(("name", "by_class"), [("density", False), ("mahalanobis", True), ("energy", False)])
+def test_novelty_gives_what_the_library_gives(name, by_class, done):
+    from vicinal.novelty import Detector, scores
+
+    line = "novelty test.npz --bank bank.safetensors --known validation.npz --false-alarms 0.1 --k 7"
+    found = json.loads(done(f"{line} --score {name} {'--by-class' if by_class else ''} --json"))
+    asked, known = (
+        dataclasses.replace(scores(BANK, e, names=[name], k=7)[name], predicted=e.predicted) for e in (INPUTS, HELD_OUT)
+    )
+    detector = Detector.fit(known, by_class=by_class)
+    assert [row["p_value"] for row in found["rows"]] == detector.p_value(asked).tolist()
+    assert [row["novel"] for row in found["rows"]] == detector.novel(asked, 0.1).tolist()
+    assert [row[name] for row in found["rows"]] == asked.log_odds.tolist()
+    assert (found["score"], found["inputs"], found["novel"]) == (name, M, int(detector.novel(asked, 0.1).sum()))
+
+
+def test_novelty_in_words_shows_the_most_unusual(done):
+    rows = json.loads(done("novelty test.npz --bank bank.safetensors --known validation.npz --json"))["rows"]
+    said = done("novelty test.npz --bank bank.safetensors --known validation.npz --out x.jsonl").splitlines()
+    assert READERS["x.jsonl"]("x.jsonl") == rows
+    assert said[0].startswith(f"{sum(row['novel'] for row in rows)} of 60 inputs are called novel by density")
+    order = np.argsort([row["p_value"] for row in rows], kind="stable")[:5]
+    assert [int(line.split()[0]) for line in said[3:]] == order.tolist()
+
+
+def _ensemble():
+    from vicinal.ensemble import Member
+
+    Bank(_RNG.normal(size=(80, 2)), np.arange(80) % C).save("second.safetensors")
+    banks = [BANK, Bank.load("second.safetensors")]
+    parts = zip(("test.npz", "second.npz"), (INPUTS, SECOND), banks, strict=True)
+    return [Member.of(name, embeddings, bank, k=7) for name, embeddings, bank in parts]
+
+
+@pytest.mark.parametrize(
+    ("options", "rule", "by", "how"),
+    [
+        ("--rule majority", "majority", None, "softmax"),
+        ("--rule weighted --by entropy", "weighted", "entropy", "softmax"),
+        ("--bank bank.safetensors --bank second.safetensors", "average", None, "summed"),
+        (
+            "--bank bank.safetensors --bank second.safetensors --rule dictator --by distance --judge own",
+            *("dictator", "distance", "own"),
+        ),
+    ],
+)
+def test_ensemble_gives_what_the_library_gives(options, rule, by, how, done):
+    from vicinal.ensemble import combine, judge
+
+    members = _ensemble()
+    combined = combine(members, rule, by=by)
+    trust = judge(members, combined.predicted, how, k=7)
+    found = json.loads(done(f"ensemble test.npz second.npz {options} --k 7 --json"))
+    assert [row["predicted"] for row in found["rows"]] == combined.predicted.tolist()
+    assert [row["tied"] for row in found["rows"]] == combined.tied.tolist()
+    assert [row["log_odds"] for row in found["rows"]] == trust.log_odds.tolist()
+    assert [row["label"] for row in found["rows"]] == TRUTH.tolist()
+    alone = {member.name: float((member.predicted == TRUTH).mean()) for member in members}
+    assert found["accuracy"] == {**alone, "together": float((combined.predicted == TRUTH).mean())}
+    assert (found["rule"], found["by"], found["judge"]) == (rule, by, how)
+
+
+def test_ensemble_in_words_and_the_hybrid(done):
+    _ensemble()
+    line = "ensemble test.npz second.npz --bank bank.safetensors --bank second.safetensors --k 7"
+    said = done(f"{line} --judge hybrid --embedding second.npz --out x.csv").splitlines()
+    assert said[0].startswith("2 networks decide by average of 60 inputs")
+    assert [line.split()[-1] for line in said[1:4]] == ["test.npz", "second.npz", "together"]
+    assert said[4].startswith("hybrid of 60 predictions")
+    assert len(Path("x.csv").read_text().splitlines()[1:]) == M
+
+
 class _Shown:
     def __str__(self):
         return "what the demo found"
@@ -398,6 +539,38 @@ REFUSED = [
     ("explain test.npz --bank bank.safetensors --row 0 --class 1", "--row, --class: expected one of the two, got both"),
     ("explain test.npz --bank bank.safetensors --least 0", "least: expected a whole number of at least 1, got 0"),
     ("explain test.npz", "Missing option '--bank'"),
+    ("fit test.npz --bank bank.safetensors --out bank.safetensors", "expected a folder to write, got a file"),
+    ("fit test.npz --bank bank.safetensors --out .", "expected a new or empty folder, or that of a guard"),
+    ("fit test.npz --bank bank.safetensors --out no/guard", "no/guard: expected an existing folder no"),
+    ("fit train.npz --bank bank.safetensors --out new", "train.npz: expected an array 'predicted' or 'logits'"),
+    ("fit train.npz --predicted labels --bank bank.safetensors --out new", "all lie at distance 0 of a bank point"),
+    ("fit test.npz --bank bank.safetensors --score energy --out new", "score: expected one of 'fused', 'distance'"),
+    ("fit test.npz --bank bank.safetensors --risk 1.5 --out new", "risk: expected a number in (0, 1), got 1.5"),
+    ("fit test.npz --bank bank.safetensors --class-names no.txt --out new", "no.txt: No such file or directory"),
+    ("fit test.npz --bank bank.safetensors --class-names test.csv --out new", "names: expected 3, one for each class"),
+    ("fit test.npz --bank bank.safetensors --class-names cut.npz --out new", "cut.npz: expected a text file in UTF-8"),
+    ("decide test.npz --guard no", "no: expected the folder of a guard, with a file guard.json, got none there"),
+    ("decide narrow.npz --guard guard", "expected 5 columns, as in the bank, got 4"),
+    ("decide test.npz --predicted labels --guard guard --out x.txt", "x.txt: expected a file that ends in .csv"),
+    ("decide train.npz --predicted labels --guard guard", "logits: expected them for the score 'fused', got none"),
+    ("novelty test.npz --bank bank.safetensors", "Missing option '--known'"),
+    ("novelty test.npz --bank bank.safetensors --known train.npz", "120 that all lie at distance 0 of a bank point"),
+    ("novelty test.npz --bank bank.safetensors --known validation.npz --score margni", "did you mean 'margin'"),
+    (
+        "novelty test.npz --bank bank.safetensors --known validation.npz --false-alarms 0",
+        "false_alarms: expected a number in (0, 1], got 0",
+    ),
+    ("ensemble test.npz test.npz", "expected a different name for each, got 'test.npz' more than once"),
+    ("ensemble test.npz train.npz", "train.npz: expected an array 'logits'"),
+    ("ensemble test.npz validation.npz", "validation.npz: expected the labels of test.npz"),
+    ("ensemble test.npz second.npz --rule vote", "rule: expected one of"),
+    ("ensemble test.npz second.npz --rule dictator", "by: expected the name of a score with the rule 'dictator'"),
+    (
+        "ensemble test.npz second.npz --bank bank.safetensors",
+        "--bank: expected 2, one for each network, or none, got 1",
+    ),
+    ("ensemble test.npz second.npz --judge summed", "test.npz: expected a bank, to judge predictions"),
+    ("ensemble", "(vicinal ensemble --help says more)"),
     ("explain", "(vicinal explain --help says more)"),
     ("scroe test.npz", "No such command 'scroe'"),
     ("score test.npz --margin", "No such option: --margin"),

@@ -394,7 +394,8 @@ def test_bad_input_is_refused_by_name(make, error, words):
     [
         {"names": NAMES, "preprocessing": {"stages": ["standardize"], "shape": [8, 8, 1]}, "method": "isotonic"},
         {"score": "margin", "names": {12: "dog"}, "method": "beta"},
-        {"false_alarms": 0.001, "risk": 0.0001},
+        {"false_alarms": 0.001, "risk": 0.0001},  # nothing novel, nothing accepted
+        {"risk": 0.9},  # everything else accepted
     ],
 )
 def test_a_guard_that_was_saved_decides_the_same(settings, tmp_path):
@@ -563,7 +564,7 @@ def broken(place, change):
         (lambda facts: facts.update(names=5), "expected a guard whose parts agree"),
         (lambda facts: facts.update(fusion={"names": ["distance"]}), "expected a guard whose parts agree"),
         (lambda facts: facts.update(fusion=None), "expected a guard whose parts agree"),
-        (lambda facts: facts["triage"].pop("novel_at"), "expected a guard whose parts agree"),
+        (lambda facts: facts["triage"].pop("promised"), "expected a guard whose parts agree"),
         (lambda facts: facts["calibration"].update(scale="wide"), "expected a guard whose parts agree"),
     ],
 )

@@ -16,7 +16,7 @@ from vicinal.bank import Bank
 from vicinal.errors import InputError, ShapeError
 from vicinal.held_out import Caution
 from vicinal.novelty import ACCEPT, NOVEL, SCORES, UNSURE, Detector, Triage, Triaged, one_class_svm, scores
-from vicinal.values import Embeddings, Trust
+from vicinal.values import LOG_PROBABILITIES, Embeddings, Trust
 
 ON_BANK = (
     *("distance", "density", "kth_distance", "class_density"),
@@ -79,6 +79,13 @@ def test_mahalanobis_against_a_plain_inverse():
     all_gaps = np.array([(q - vectors.mean(axis=0)) @ shape @ (q - vectors.mean(axis=0)) for q in queries])
     np.testing.assert_allclose(found["mahalanobis"].log_odds, -gaps, rtol=1e-6)
     np.testing.assert_allclose(found["relative_mahalanobis"].log_odds, all_gaps - gaps, rtol=1e-6, atol=1e-9)
+
+
+def test_the_energy_of_probabilities_is_none():
+    shares = Embeddings(world()[3], np.zeros((60, 2)), facts=dict([LOG_PROBABILITIES]))
+    assert "energy" not in scores(world()[0], shares, k=9)
+    with pytest.raises(InputError, match="energy: expected embeddings with logits, got probabilities"):
+        scores(world()[0], shares, names=["energy"], k=9)
 
 
 def test_every_score_carries_its_own_name_and_logits_bring_three_more():
@@ -305,7 +312,11 @@ def test_rows_that_are_all_right_or_all_wrong_get_the_cautious_answer(right):
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: _scores("distance"), InputError, "distance: expected embeddings with logits or predicted, got none"),
+        (
+            lambda: _scores("distance"),
+            InputError,
+            "distance: expected embeddings with logits or predicted, got neither",
+        ),
         (lambda: _scores("energy"), InputError, "energy: expected embeddings with logits, got none"),
         (lambda: _scores("densty"), InputError, "score: expected one of.*did you mean 'density'"),
         (lambda: scores(world()[0], Embeddings([[0.0]], predicted=[3])), ShapeError, "expected 3 columns"),

@@ -24,7 +24,7 @@ from vicinal.density import class_density, class_kth_distance, density
 from vicinal.errors import InputError
 from vicinal.guarantee import cut_for_risk, rank_for_rate, upper_bound
 from vicinal.held_out import FEW, HeldOut, caution, scores_of
-from vicinal.values import Embeddings, Trust
+from vicinal.values import LOG_PROBABILITIES, Embeddings, Trust
 
 __all__ = ["ACCEPT", "NOVEL", "SCORES", "UNSURE", "Detector", "Triage", "Triaged", "one_class_svm", "scores"]
 
@@ -78,13 +78,24 @@ def scores(bank: Bank, embeddings: Embeddings, *, names: Sequence[str] | None = 
         >>> bool(found["density"].log_odds[0] > found["density"].log_odds[1])
         True
     """
-    held = {None: True, "predicted": embeddings.predicted is not None, "logits": embeddings.logits is not None}
-    wanted = [name for name, one in _SCORES.items() if held[one.needs]] if names is None else names
+    wanted = [name for name in SCORES if _lacks(name, embeddings) is None] if names is None else names
     for name in wanted:
-        if not held[_SCORES[checks.one_of(name, "score", SCORES)].needs]:
-            missing = "logits" if _SCORES[name].needs == "logits" else "logits or predicted"
-            raise InputError(f"{name}: expected embeddings with {missing}, got none; pass them in")
+        lacks = _lacks(checks.one_of(name, "score", SCORES), embeddings)
+        if lacks is not None:
+            raise InputError(f"{name}: expected embeddings with {lacks}; pass them in, or choose another score")
     return {name: _SCORES[name].run(bank, embeddings, k) for name in wanted}
+
+
+def _lacks(name: str, embeddings: Embeddings) -> str | None:
+    """What a score needs that the embeddings do not have; None where all is there."""
+    needs = _SCORES[name].needs
+    if needs == "logits" and embeddings.logits is None:
+        return "logits, got none"
+    if needs == "predicted" and embeddings.predicted is None:
+        return "logits or predicted, got neither"
+    if name == "energy" and LOG_PROBABILITIES in embeddings.facts.items():
+        return "logits, got probabilities, which do not tell how large those were"
+    return None
 
 
 def one_class_svm(bank: Bank, queries: Any, *, nu: float = 0.1, most: int = 5000, seed: int = 0) -> Trust:

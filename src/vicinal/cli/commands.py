@@ -2,6 +2,19 @@
 
 # ruff: isort: skip_file
 from vicinal.cli.app import app
-from vicinal.cli import demo, data, train, bank, score, evaluate, explain
+from vicinal.cli import demo, data, train, bank, score, evaluate, explain, fit, decide, novelty, ensemble
 
-__all__ = ["app", "bank", "data", "demo", "evaluate", "explain", "score", "train"]
+__all__ = [
+    "app",
+    "bank",
+    "data",
+    "decide",
+    "demo",
+    "ensemble",
+    "evaluate",
+    "explain",
+    "fit",
+    "novelty",
+    "score",
+    "train",
+]

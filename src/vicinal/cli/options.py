@@ -21,6 +21,14 @@ Predictions = Annotated[
     Path, typer.Argument(metavar="FILE", show_default=False, help=f"The predictions to judge: {_KINDS}.")
 ]
 Training = Annotated[Path, typer.Argument(metavar="FILE", show_default=False, help=f"The training points: {_KINDS}.")]
+HeldOut = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        show_default=False,
+        help=f"Held-out predictions with labels, of inputs that are not in the bank: {_KINDS}.",
+    ),
+]
 BankFile = Annotated[
     Path,
     typer.Option(
@@ -192,6 +200,14 @@ def open_bank(path: Path | None) -> Bank | None:
             "make one with: vicinal bank FILE --out bank.safetensors"
         )
     return Bank.load(path)
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a text file, without the blanks around them."""
+    try:
+        return [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: expected a text file in UTF-8, got other bytes") from error
 
 
 def refuse_both(first: str, one: object, second: str, other: object) -> None:

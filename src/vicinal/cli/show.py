@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -11,10 +12,22 @@ import typer
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import numpy as np
+    import numpy.typing as npt
+
     from vicinal.evaluation import Evaluation
     from vicinal.values import Embeddings, Trust
 
-__all__ = ["answer", "evaluation", "rows", "save_evaluation", "trust_columns", "trust_lines"]
+__all__ = [
+    "answer",
+    "cautions_as_notes",
+    "evaluation",
+    "rows",
+    "save_evaluation",
+    "table",
+    "trust_columns",
+    "trust_lines",
+]
 
 _LEAST = 5  # predictions shown
 
@@ -77,17 +90,33 @@ def trust_lines(trust: Trust, columns: Mapping[str, Any]) -> str:
 
     low, middle, high = np.quantile(trust.log_odds, [0, 0.5, 1])
     order = np.argsort(trust.log_odds, kind="stable")[:_LEAST]
-    cells = [list(columns), *([_cell(column[row]) for column in columns.values()] for row in order)]
-    widths = [max(len(line[place]) for line in cells) for place in range(len(columns))]
-    rows = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in cells]
     return "\n".join(
         [
             f"{trust.name} of {len(trust):,} predictions: log-odds from {low:.4g} to {high:.4g}, median {middle:.4g}",
             "the least trusted:",
-            *(f"  {row}" for row in rows),
+            *table(columns, order),
             *(f"note: {note}" for note in trust.notes),
         ]
     )
+
+
+def table(columns: Mapping[str, Any], chosen: Sequence[int] | npt.NDArray[np.int64]) -> list[str]:
+    """The lines of a table of some rows of columns."""
+    cells = [list(columns), *([_cell(column[row]) for column in columns.values()] for row in chosen)]
+    widths = [max(len(line[place]) for line in cells) for place in range(len(columns))]
+    return ["  " + "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in cells]
+
+
+@contextmanager
+def cautions_as_notes() -> Iterator[None]:
+    """Within it, cautions are not shown as warnings: the command prints them as notes of its answer."""
+    import warnings
+
+    from vicinal.held_out import Caution
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Caution)
+        yield
 
 
 def _cell(value: Any) -> str:

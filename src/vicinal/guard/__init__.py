@@ -11,6 +11,7 @@ It stands above the jobs: it uses ``vicinal.selective`` and ``vicinal.novelty``,
 """
 
 from vicinal.guard.decisions import Decisions
+from vicinal.guard.folder import check_folder
 from vicinal.guard.guard import Guard
 
-__all__ = ["Decisions", "Guard"]
+__all__ = ["Decisions", "Guard", "check_folder"]

@@ -25,7 +25,7 @@ from vicinal import store
 from vicinal.bank import Bank
 from vicinal.errors import FileError, WriteError
 
-__all__ = ["MANIFEST", "read", "write"]
+__all__ = ["MANIFEST", "check_folder", "read", "write"]
 
 MANIFEST = "guard.json"
 FORMAT = "vicinal.guard"
@@ -39,8 +39,8 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 def write(folder: str | Path, bank: Bank, arrays: Arrays, facts: Mapping[str, Any]) -> None:
     """Write a guard in place of the one that is there, if any."""
+    check_folder(folder)
     place = Path(folder)
-    _refuse_foreign(place)
     old = _named(place)
     mark = secrets.token_hex(4)
     names = {"bank": f"bank-{mark}.safetensors", "arrays": f"arrays-{mark}.safetensors"}
@@ -96,8 +96,9 @@ def _named(place: Path) -> set[str]:
     return set()
 
 
-def _refuse_foreign(place: Path) -> None:
-    """Refuse a place where a guard would stand among other things."""
+def check_folder(folder: str | Path) -> None:
+    """Refuse, before any work is done, a place where a guard cannot be written, or would stand among other things."""
+    place = Path(folder)
     if not place.parent.is_dir():
         raise FileError(f"{place}: expected an existing folder {place.parent}; create it first")
     if not place.exists():

@@ -228,9 +228,9 @@ class Guard:
         triage = self.triage
         alarms, risk = triage.promised
         said = []
-        if np.isfinite(triage.accept_at):
+        if triage.accept_at < np.inf:
             said.append(f"at most {risk:.3g} of the accepted predictions are wrong")
-        if np.isfinite(triage.novel_at):
+        if triage.novel_at > -np.inf:
             said.append(f"at most {alarms:.3g} of the inputs of known classes are called novel")
         return f"{' and '.join(said)}, with {1 - triage.delta:.3g} confidence" if said else "nothing"
 

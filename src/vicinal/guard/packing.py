@@ -22,14 +22,15 @@ _CURVE = ("probability", "observed", "low", "high", "counts")
 def pack(
     fusion: Fusion | None, calibration: Calibration, triage: Triage
 ) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
-    """All arrays by name, and all else as JSON holds it; a threshold that is infinite is null."""
+    """All arrays by name, and all else as JSON holds it."""
     arrays = {f"calibration.{name}": getattr(calibration, name) for name in _CALIBRATION}
     curve = calibration.curve
     if curve is not None:
         arrays |= {f"curve.{name}": getattr(curve, name) for name in _CURVE}
     if fusion is not None:
         arrays |= {f"fusion.{name}": getattr(fusion, name) for name in _FUSION}
-    arrays["detector.known"] = triage.detector.known[None]
+    arrays["triage.known"] = triage.detector.known[None]
+    arrays["triage.thresholds"] = np.array([triage.novel_at, triage.accept_at])
     facts = {
         "fusion": None
         if fusion is None
@@ -42,7 +43,6 @@ def pack(
         "triage": {
             "novelty": triage.detector.score,
             **{name: getattr(triage, name) for name in ("trusted", "false_alarms", "risk", "delta")},
-            **{name: _finite(getattr(triage, name)) for name in ("novel_at", "accept_at")},
             "promised": list(triage.promised),
             "shares": dict(triage.shares),
             "notes": list(triage.notes),
@@ -95,11 +95,12 @@ def _calibration(arrays: Arrays, said: Mapping[str, Any]) -> Calibration:
 
 def _triage(arrays: Arrays, said: Mapping[str, Any]) -> Triage:
     alarms, risk = said["promised"]
+    novel_at, accept_at = arrays["triage.thresholds"]
     return Triage(
-        detector=Detector(str(said["novelty"]), {None: arrays["detector.known"]}),
+        detector=Detector(str(said["novelty"]), {None: arrays["triage.known"]}),
         trusted=str(said["trusted"]),
-        novel_at=-np.inf if said["novel_at"] is None else float(said["novel_at"]),
-        accept_at=np.inf if said["accept_at"] is None else float(said["accept_at"]),
+        novel_at=float(novel_at),
+        accept_at=float(accept_at),
         false_alarms=float(said["false_alarms"]),
         risk=float(said["risk"]),
         delta=float(said["delta"]),
@@ -107,7 +108,3 @@ def _triage(arrays: Arrays, said: Mapping[str, Any]) -> Triage:
         shares={str(name): float(share) for name, share in said["shares"].items()},
         notes=tuple(map(str, said["notes"])),
     )
-
-
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None

@@ -1,0 +1,123 @@
+"""``vicinal fit``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vicinal.cli import options, show
+from vicinal.cli.app import command
+
+if TYPE_CHECKING:
+    from vicinal.guard import Guard
+
+__all__ = ["fit"]
+
+_PROMISE = "The promise"
+
+
+@command("vicinal fit validation.npz --bank bank.safetensors --risk 0.1 --out guard")
+def fit(
+    file: options.HeldOut,
+    bank: options.BankFile,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FOLDER", show_default=False, help="Write the guard there: a folder.")
+    ],
+    risk: Annotated[
+        float,
+        typer.Option(
+            "--risk",
+            metavar="P",
+            rich_help_panel=_PROMISE,
+            help="At most this share of the accepted predictions is wrong.",
+        ),
+    ] = 0.05,
+    false_alarms: Annotated[
+        float,
+        typer.Option(
+            "--false-alarms",
+            metavar="P",
+            rich_help_panel=_PROMISE,
+            help="At most this share of the inputs of known classes is called novel.",
+        ),
+    ] = 0.05,
+    delta: Annotated[
+        float,
+        typer.Option(
+            "--delta",
+            metavar="P",
+            rich_help_panel=_PROMISE,
+            help="How improbable it is that the promise does not hold.",
+        ),
+    ] = 0.05,
+    score: Annotated[
+        str | None,
+        typer.Option(
+            "--score",
+            metavar="NAME",
+            show_default="fused with logits, else distance",
+            help="By which predictions are trusted: fused (distance, margin and density), distance or margin.",
+        ),
+    ] = None,
+    method: Annotated[
+        str, typer.Option("--method", metavar="NAME", help="Of calibration: platt, isotonic or beta.")
+    ] = "platt",
+    class_names: Annotated[
+        Path | None,
+        typer.Option(
+            "--class-names",
+            metavar="FILE",
+            show_default=False,
+            help="A text file, a line for each class, in the order of the labels.",
+        ),
+    ] = None,
+    k: Annotated[int, typer.Option("--k", metavar="N", help="How many neighbours.")] = 50,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", help="Of the draw of the rows that fuse scores, and of folds.")
+    ] = 0,
+    as_json: options.AsJson = False,
+    vectors: options.VectorsName = None,
+    logits: options.LogitsName = None,
+    probabilities: options.ProbabilitiesName = None,
+    labels: options.LabelsName = None,
+    predicted: options.PredictedName = None,
+    classes: options.ClassesName = None,
+) -> None:
+    """Fit a guard on held-out predictions: what accepts, questions or refuses each input in production."""
+    from vicinal import Guard, tables
+    from vicinal.guard import check_folder
+
+    check_folder(out)
+    names = tables.Names(vectors, logits, probabilities, labels, predicted, classes)
+    held_out = tables.read(file, names, needs=["labels", "predicted"])
+    called = None if class_names is None else options.read_lines(class_names)
+    with show.cautions_as_notes():
+        guard = Guard.fit_arrays(
+            options.open_bank(bank),
+            held_out,
+            k=k,
+            score=score,  # type: ignore[arg-type]
+            risk=risk,
+            false_alarms=false_alarms,
+            delta=delta,
+            method=method,  # type: ignore[arg-type]
+            names=called,
+            seed=seed,
+        )
+    guard.save(out)
+    show.answer(f"{guard}\nwritten to {out}", _content(guard, out), as_json)
+
+
+def _content(guard: Guard, out: Path) -> dict[str, Any]:
+    triage = guard.triage
+    return {
+        "guard": str(out),
+        "score": guard.score,
+        "k": guard.k,
+        "points": len(guard.bank),
+        "promised": {"false_alarms": triage.promised[0], "risk": triage.promised[1], "delta": triage.delta},
+        "shares": triage.shares,
+        "notes": guard.notes,
+    }
