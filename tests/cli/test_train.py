@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import layouts
 from learn_runs import pixels
 from vicinal import Bank, Embeddings, store
 from vicinal.cli import main
@@ -233,3 +235,16 @@ def test_ctrl_c_leaves_a_run_that_resume_brings_to_the_same_end(done):
     resumed, whole = json.loads(done(f"{line} one --resume")), json.loads(done(f"{line} two"))
     assert resumed["steps"] == 180
     assert resumed["fingerprint"] == whole["fingerprint"]
+
+
+@pytest.mark.slow
+def test_the_lines_in_the_docs_work_one_after_the_other(done, tmp_path):
+    """All but the download."""
+    page = Path(__file__).parents[2] / "docs" / "command-line.md"
+    (block,) = re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    layouts.cifar100(tmp_path / "data", n=300)
+    lines = [line.removeprefix("vicinal ") for line in block.splitlines()]
+    assert lines.pop(1) == "data fetch cifar100"
+    for line in lines:
+        assert done(line)
+    assert len(Bank.load("cifar100-distance-0/bank.safetensors")) == 270
