@@ -140,11 +140,23 @@ def _summed(ensemble: Ensemble, weights: Floats) -> _Decided:
         total = support[rows[0] : rows[-1] + 1]
         for part, weight in zip(ensemble.probabilities, weights, strict=True):
             _add(part, rows, weight, total)
-        columns[rows] = total.argmax(axis=1)
-        best = total[np.arange(len(rows)), columns[rows]]
-        tied[rows] = np.count_nonzero(total == best[:, None], axis=1) > 1
-        total /= whole[rows, None]
+        _settle(total, rows, whole, columns, tied)
     return support, columns, tied
+
+
+@njit(nogil=True, cache=True)
+def _settle(total, rows, whole, columns, tied):  # type: ignore[no-untyped-def]
+    """The first largest column of each row, whether there are several, and each row divided by its ``whole``."""
+    for i in range(len(rows)):
+        best, several = 0, False
+        for j in range(1, total.shape[1]):
+            if total[i, j] > total[i, best]:
+                best, several = j, False
+            elif total[i, j] == total[i, best]:
+                several = True
+        columns[rows[i]], tied[rows[i]] = best, several
+        for j in range(total.shape[1]):
+            total[i, j] /= whole[rows[i]]
 
 
 @njit(nogil=True, cache=True)
