@@ -68,16 +68,17 @@ def main() -> None:
         store.write_json(RESULTS, {"environment": facts(), "seconds": seconds, "figures": found})
 
 
-def take_turns(contenders: dict[str, Callable[[], Any]], rounds: int) -> dict[str, np.ndarray[Any, Any]]:
-    """Seconds of each contender in each round, after a round that does not count."""
+def take_turns(
+    contenders: dict[str, Callable[[], Any]], rounds: int, *, warm: int = 1
+) -> dict[str, np.ndarray[Any, Any]]:
+    """Seconds of each contender in each round, after rounds that do not count."""
     times: dict[str, list[float]] = {name: [] for name in contenders}
-    for number in range(rounds + 1):
+    for _ in range(warm + rounds):
         for name, run in contenders.items():
             begun = time.perf_counter()
             run()
-            if number:
-                times[name].append(time.perf_counter() - begun)
-    return {name: np.array(found) for name, found in times.items()}
+            times[name].append(time.perf_counter() - begun)
+    return {name: np.array(found[warm:]) for name, found in times.items()}
 
 
 def over(times: dict[str, np.ndarray[Any, Any]], contender: str, floor: str) -> dict[str, Any]:
@@ -167,9 +168,9 @@ def embedding(quick: bool) -> dict[str, Any]:
             for some in batches:
                 module(some)
 
-    contenders = {"bare": bare, "from_model": lambda: from_model(module, batches)}
+    contenders = {"bare": bare, "from_model": lambda: from_model(module, batches, logits="logits")}
     contenders["Network.embed"] = lambda: network.embed(pixels)
-    times = take_turns(contenders, 3 if quick else 5)
+    times = take_turns(contenders, 2 if quick else 3)
     return {
         "embedding 10,000 images over the bare forward passes": over(times, "from_model", "bare"),
         "embedding 10,000 images from pixels, standardized, over the bare forward passes": over(
@@ -189,7 +190,7 @@ def dropout(quick: bool) -> dict[str, Any]:
             module(images)
 
     contenders = {"one pass": plain, "100 passes": lambda: mc_dropout(module, images, passes=100)}
-    times = take_turns(contenders, 2 if quick else 7)
+    times = take_turns(contenders, 2 if quick else 5)
     return {"MC dropout, 100 passes over one plain pass": over(times, "100 passes", "one pass")}
 
 
@@ -219,7 +220,8 @@ def many(quick: bool) -> dict[str, Any]:
 
             return run
 
-        times = take_turns({"one after the other": trained(1), "side by side": trained(2)}, 1 if quick else 3)
+        contenders = {"one after the other": trained(1), "side by side": trained(2)}
+        times = take_turns(contenders, 1 if quick else 3, warm=0)
     return {"two networks one after the other over side by side": over(times, "one after the other", "side by side")}
 
 
