@@ -215,6 +215,7 @@ def test_images_of_another_kind_are_refused(images, says):
 @pytest.mark.parametrize(
     ("steps", "says"),
     [
+        ({"whitening": 0.1}, "expected whitening with its parameters by name, got 0.1"),
         ({"whitening": {}}, "expected whitening with epsilon"),
         ({"whitening": {"epsilon": -1.0}}, r"epsilon: expected a number in \[0"),
         ({"whitening": {"epsilon": float("nan")}}, "epsilon: expected a number"),

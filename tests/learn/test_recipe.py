@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import FrozenInstanceError
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from vicinal.errors import InputError
 from vicinal.learn.networks import NAMES as NETWORKS
@@ -132,6 +135,12 @@ def test_json_is_plain_and_whole() -> None:
         ({"steps": 0, "epochs": None}, "steps: expected a whole number of at least 1, got 0"),
         ({"schedule": Piecewise((5,), (0.1,))}, "epochs: expected none, as the schedule says when it ends"),
         ({"clip": (1, 0)}, r"clip: expected \(low, high\) with low below high, got \(1, 0\)"),
+        ({"name": 5}, "name: expected a word, got 5"),
+        ({"network": None}, "network: expected a word, got None"),
+        ({"flip": 1}, "flip: expected True or False, got 1"),
+        ({"clip": 5}, r"clip: expected two numbers, \(low, high\), got 5"),
+        ({"clip": (0, 1, 2)}, "clip: expected two numbers"),
+        ({"preprocessing": "whitening"}, "preprocessing: expected stages and their parameters, got 'whitening'"),
         ({"weight_dekay": 1}, "recipe field: .* got 'weight_dekay'; did you mean 'weight_decay'?"),
     ],
 )
@@ -145,11 +154,29 @@ def test_nonsense_is_refused(changes: dict[str, Any], message: str) -> None:
     [
         ({**MINE.to_json(), "dropuot": 1}, "an unknown field 'dropuot'"),
         ({"name": "x", "network": "svhn"}, "no field 'schedule'"),
+        (["name"], r"expected the fields of a Recipe, got \['name'\]"),
+        (None, "expected the fields of a Recipe, got None"),
     ],
 )
 def test_foreign_json_is_refused(said: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Recipe.from_json(said)
+
+
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.floats(), st.text(max_size=3)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=3), inner, max_size=2)),
+    max_leaves=4,
+)
+
+
+@given(st.sampled_from(sorted(MINE.to_json())), VALUES, st.sampled_from(["one-cycle", "piecewise"]))
+def test_any_json_is_a_recipe_or_is_refused(name: str, value: Any, kind: str) -> None:
+    said = {**MINE.to_json(), name: value}
+    if isinstance(value, dict) and name == "schedule":
+        said["schedule"] = {"kind": kind, "peak": 0.1, "until": [3], "rates": [0.1], **value}
+    with contextlib.suppress(InputError):
+        assert Recipe.from_json(Recipe.from_json(said).to_json()).to_json() == Recipe.from_json(said).to_json()
 
 
 @pytest.mark.parametrize(

@@ -352,6 +352,8 @@ def _stage(parameters: dict[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -
 
 
 def _only_known(kind: type[Stage], name: str, parameters: Mapping[str, float]) -> None:
+    if not isinstance(parameters, Mapping):
+        raise InputError(f"steps: expected {name} with its parameters by name, got {parameters!r}")
     takes = [field.name for field in fields(kind) if field.name not in _ARRAYS.get(name, ())]
     for parameter in parameters:
         if parameter not in takes:

@@ -85,12 +85,11 @@ class Recipe:
         _check_words(self)
         _check_numbers(self)
         _check_length(self)
+        if not isinstance(self.preprocessing, Mapping):
+            raise InputError(f"preprocessing: expected stages and their parameters, got {self.preprocessing!r}")
         _set(self, preprocessing=dict(self.preprocessing))
         if self.clip is not None:
-            low, high = (float(bound) for bound in self.clip)
-            if not low < high:
-                raise InputError(f"clip: expected (low, high) with low below high, got ({low:g}, {high:g})")
-            _set(self, clip=(low, high))
+            _set(self, clip=_bounds(self.clip))
 
     def change(self, **changes: Any) -> Recipe:
         """The same recipe but for some fields; an unknown field is refused with the closest names."""
@@ -119,6 +118,8 @@ class Recipe:
     @classmethod
     def from_json(cls, said: Mapping[str, Any]) -> Recipe:
         """The recipe that ``to_json`` wrote; anything else is refused, naming the field."""
+        if not isinstance(said, Mapping):
+            raise InputError(f"recipe: expected the fields of a Recipe, got {said!r}")
         wanted = {one.name for one in fields(cls)}
         unknown, missing = sorted(set(said) - wanted), sorted({"name", "network", "schedule"} - set(said))
         if unknown or missing:
@@ -135,6 +136,11 @@ class Recipe:
 
 
 def _check_words(recipe: Recipe) -> None:
+    for name in ("name", "network"):
+        if not isinstance(getattr(recipe, name), str):
+            raise InputError(f"{name}: expected a word, got {getattr(recipe, name)!r}")
+    if not isinstance(recipe.flip, bool):
+        raise InputError(f"flip: expected True or False, got {recipe.flip!r}")
     checks.one_of(recipe.method, "method", METHODS)
     checks.one_of(recipe.optimizer, "optimizer", OPTIMIZERS)
     checks.one_of(recipe.precision, "precision", PRECISIONS)
@@ -164,6 +170,16 @@ def _check_length(recipe: Recipe) -> None:
             raise InputError(f"{' and '.join(said)}: expected none, as the schedule says when it ends, got {said}")
     elif len(said) != 1:
         raise InputError(f"steps, epochs: expected one of them, got {said or 'none'}")
+
+
+def _bounds(clip: Any) -> tuple[float, float]:
+    try:
+        low, high = (float(bound) for bound in clip)
+    except (TypeError, ValueError):
+        raise InputError(f"clip: expected two numbers, (low, high), got {clip!r}") from None
+    if not low < high:
+        raise InputError(f"clip: expected (low, high) with low below high, got ({low:g}, {high:g})")
+    return low, high
 
 
 def _set(value: Any, **parts: Any) -> None:
