@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,17 @@ def test_pairs_are_drawn_from_classes_as_often_as_they_have_them() -> None:
             assert every[first] == every[second]
             counts[int(every[first])] += 1
     assert counts == {0: 50, 1: 100, 2: 150, 9: 150}
+
+
+def test_any_two_points_of_a_class_can_be_partners() -> None:
+    """Batches of one pair each: all 15 pairs of six points come, none much more often than another."""
+    batches = PairBatches([0] * 6 + [1] * 6, 2, share=1.0)
+    times: Counter[tuple[int, ...]] = Counter()
+    for number in range(300):
+        times.update(tuple(sorted(map(int, pair))) for pair in batches.epoch(number) if max(pair) < 6)
+    assert len(times) == 15
+    assert min(times.values()) > 30  # 60 expected
+    assert max(times.values()) < 90
 
 
 def test_places_within_a_batch_say_nothing() -> None:
