@@ -181,6 +181,14 @@ def test_every_point_can_stand_in_a_pair_of_its_class_and_in_one_of_two_classes(
     assert unlike == set(range(10))
 
 
+def test_any_two_points_can_be_a_pair() -> None:
+    """Of six points, four of one class: seven pairs of one class, which come first, and fifteen in all."""
+    labels = torch.tensor([0, 1, 0, 0, 1, 0])
+    drawn = [sample_pairs(labels, seeded(seed)).sort(1).values.tolist() for seed in range(300)]
+    assert len({tuple(pairs[0]) for pairs in drawn}) == 7
+    assert len({tuple(pair) for pairs in drawn for pair in pairs}) == 15
+
+
 def test_the_same_generator_gives_the_same_pairs_and_goes_on_to_others() -> None:
     labels = torch.arange(40) % 4
     first, second = seeded(3), seeded(3)
