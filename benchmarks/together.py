@@ -2,11 +2,10 @@
 
     VICINAL_DATA=DIR python benchmarks/together.py [--out FILE]
 
-The ResNet-20 and the pruned DenseNet of ``published.py``, on the 3,000 test images of CIFAR-100 that both have seen. The
-bank of the first holds 50,000 training points, that of the second 10,000. No setting is chosen: k = 50. Given are the
-accuracy of each rule, and the AUROC of the errors of the averaged softmax for every way to judge it, with DeLong's paired
-test against the fair rival, the averaged softmax's own probability. ``fused`` weighs that and the summed evidence: it is
-fitted on one half of the images and judged on the other, both ways.
+The ResNet-20 and the pruned DenseNet of ``published.py``, on the 3,000 test images of CIFAR-100 that both have seen.
+The bank of the first holds 50,000 training points, that of the second 10,000. Nothing is fitted or chosen: k = 50. Given
+are the accuracy of each rule, and the AUROC of the errors of the averaged softmax for every way to judge it, with
+DeLong's paired test against the fair rival, the averaged softmax's own probability.
 
 Takes about a minute; writes benchmarks/results/together.json.
 """
@@ -25,10 +24,9 @@ import numpy as np
 import published
 
 from vicinal import metrics
-from vicinal.checks import Flags, Integers
+from vicinal.checks import Integers
 from vicinal.data.loading import data_root
 from vicinal.ensemble import RULES, Member, combine, judge
-from vicinal.selective import Fusion
 from vicinal.values import Trust
 
 RESULTS = Path(__file__).parent / "results" / "together.json"
@@ -99,7 +97,6 @@ def _trusts(members: Sequence[Member], labels: Integers) -> dict[str, Any]:
     ways: dict[str, Trust] = {"softmax": fair}
     ways |= {how: judge(members, predicted, how, k=K) for how in ("own", "summed")}
     ways |= {f"hybrid in {m.name}": judge(members, predicted, "hybrid", embedding=m.name, k=K) for m in members}
-    ways["fused"] = _fused([ways["softmax"], ways["summed"]], correct)
     return {"accuracy": round(float(correct.mean()), 4)} | {
         name: {
             "auroc": round(metrics.auroc(trust.log_odds, correct), 4),
@@ -108,19 +105,6 @@ def _trusts(members: Sequence[Member], labels: Integers) -> dict[str, Any]:
         }
         for name, trust in ways.items()
     }
-
-
-def _fused(trusts: Sequence[Trust], correct: Flags) -> Trust:
-    """Both scores in one, each half of the rows scored by the fit on the other."""
-    found = np.empty(len(correct))
-    halves = np.random.default_rng(0).permutation(len(correct)) % 2 == 0
-    for out in (halves, ~halves):
-        fitted, judged = (
-            {trust.name: Trust(trust.name, trust.confidence[rows], trust.log_odds[rows]) for trust in trusts}
-            for rows in (~out, out)
-        )
-        found[out] = Fusion.fit(fitted, correct[~out])(judged).log_odds
-    return Trust("fused", found, found)
 
 
 def _gap(found: metrics.Comparison) -> dict[str, float]:
