@@ -341,9 +341,10 @@ class TestPicture:
             assert dot.get_marker() == ("o" if value >= 0.8 else "<")
 
     def test_accuracies_stand_beside_the_errors(self, seen):
-        asides = [text.get_text() for text in seen.figure.findobj(lambda one: hasattr(one, "get_text"))]
-        shown = [words for words in asides if words.startswith("accuracy")]
-        assert shown == [f"accuracy {one.test.correct.mean():.3f}" for one in seen.views]
+        panels = [axes for axes in seen.figure.axes if any((line.get_gid() or "")[:4] == "dot:" for line in axes.lines)]
+        shown = [(axes.get_title(loc="left"), axes.get_title(loc="right")) for axes in panels]
+        errors = [(one.name, f"accuracy {one.test.correct.mean():.3f}") for one in seen.views]
+        assert shown == [*errors, *((one.name, "") for one in seen.views)]
 
     def test_the_curves_end_in_the_share_of_errors(self, seen):
         curves = self.every(seen.figure, "curve")

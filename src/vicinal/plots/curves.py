@@ -88,7 +88,7 @@ def _draw_curves(axes: Axes, name: str, curves: Mapping[str, tuple[Any, float]],
     for other, (line, _) in curves.items():
         if other != name:
             axes.plot(*line, color=FAINT, linewidth=0.9, gid=f"behind:{other}", zorder=2)
-    axes.plot([0, 1], [error, error], color=SOFT, linewidth=0.9, linestyle=(0, (1, 2)), gid="chance", zorder=3)
+    axes.axhline(error, color=SOFT, linewidth=0.9, linestyle=(0, (1, 2)), gid="chance", zorder=3)
     line, area = curves[name]
     axes.plot(*line, color=AGREES, linewidth=2.2, gid=f"curve:{name}", zorder=4, solid_joinstyle="round")
     axes.set_title(spaced(name), loc="left", fontsize=11, color=INK, weight="bold", pad=5)
