@@ -6,6 +6,7 @@ larger is more trustworthy. Nothing here is specific to a job; ``vicinal.selecti
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -136,8 +137,7 @@ def cut_for_risk(scores: Floats, correct: Flags, risk: float, delta: float) -> C
             level = 0.0
     if kept:
         return Cut(ranks.above(kept), risk, True)
-    least = upper_bound(ranks.errors[starts], ranks.counts[starts], parts).min()
-    return Cut(np.inf, float(least), False)
+    return Cut(np.inf, _least(ranks, delta), False)
 
 
 def _starts(counts: Integers, risk: float, delta: float) -> tuple[list[int], Floats]:
@@ -146,9 +146,20 @@ def _starts(counts: Integers, risk: float, delta: float) -> tuple[list[int], Flo
     able = {share * n: part for share, part in _STARTS.items() if share * n >= _fewest(risk, delta * part)}
     if not able:
         able = {max(n / 2, _fewest(risk, delta)): 1.0}
-    places = [min(int(np.searchsorted(counts, count)), len(counts) - 1) for count in able]
     parts = np.array(list(able.values()))
-    return places, delta * parts / parts.sum()
+    return _places(counts, able), delta * parts / parts.sum()
+
+
+def _places(counts: Integers, wanted: Iterable[float]) -> list[int]:
+    """The first cuts that accept at least so many rows."""
+    return [min(int(np.searchsorted(counts, count)), len(counts) - 1) for count in wanted]
+
+
+def _least(ranks: Ranks, delta: float) -> float:
+    """The smallest risk that can be promised: the least upper bound at the places where sequences can begin."""
+    places = _places(ranks.counts, [share * ranks.counts[-1] for share in _STARTS])
+    parts = delta * np.array(list(_STARTS.values()))
+    return float(upper_bound(ranks.errors[places], ranks.counts[places], parts).min())
 
 
 def _fewest(risk: float, delta: float) -> float:

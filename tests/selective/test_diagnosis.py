@@ -156,6 +156,15 @@ def test_where_the_lead_cannot_be_known_it_says_so(missing):
     assert ("AUROC" in str(found)) == (missing == "logits")
 
 
+def test_a_fusion_is_not_judged_on_few_inputs():
+    bank, held_out = world(spread=2.0)
+    found = diagnose(held_out.take(np.arange(59)), bank, k=10)
+    assert found.lead is not None
+    assert found.fused_lead is None
+    assert found.advice[1] == "Whether a fusion of both is better still cannot be told from so few inputs."
+    assert "fused" in diagnose(held_out.take(np.arange(60)), bank, k=10).auroc
+
+
 @pytest.mark.parametrize(
     ("quality", "said"),
     [

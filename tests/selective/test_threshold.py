@@ -78,6 +78,15 @@ def test_where_no_threshold_can_promise_it_says_what_can_be():
     assert threshold_at(scores, correct, risk=found.promised + 0.02).met
 
 
+@pytest.mark.parametrize("n", [40, 400, 4000])
+def test_what_can_be_promised_does_not_hang_on_what_was_asked_for(n):
+    scores, correct = calibration(n)
+    with pytest.warns(Caution, match="no threshold"):
+        found = [threshold_at(scores, correct, risk=risk) for risk in (1e-9, 1e-4)]
+    assert found[0].promised == found[1].promised < {40: 0.5, 400: 0.08, 4000: 0.01}[n]
+    assert threshold_at(scores, correct, risk=1.0001 * found[0].promised).met
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [

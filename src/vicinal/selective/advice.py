@@ -42,8 +42,9 @@ def _ranking(found: Diagnosis) -> Iterator[tuple[str, str]]:
     for name, interval in found.auroc.items():
         what = "fused (fitted on other rows)" if name == "fused" else name
         yield f"AUROC of {what}", f"{interval.value:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
-    if found.lead is not None and found.fused_lead is not None:
+    if found.lead is not None:
         yield "distance less margin", _led(found.lead)
+    if found.fused_lead is not None:
         yield f"fused less {_better(found)}", _led(found.fused_lead)
     if found.by_k:
         yield "AUROC of distance by k", ", ".join(f"{k}: {value:.3f}" for k, value in found.by_k.items())
@@ -95,7 +96,7 @@ def sentences(found: Diagnosis) -> list[str]:
 
 
 def _on_score(found: Diagnosis) -> Iterator[str]:
-    if found.lead is None or found.fused_lead is None:
+    if found.lead is None:
         yield (
             "Whether distance beats softmax cannot be told: that takes logits, labels, and at least ten right and ten "
             "wrong predictions that are not in the bank."
@@ -108,6 +109,9 @@ def _on_score(found: Diagnosis) -> Iterator[str]:
         yield f"Distance alone ranks worse than the softmax's margin here, by {gap:.3f} AUROC."
     else:
         yield "Distance and the softmax's margin rank equally well here, as far as these inputs tell."
+    if found.fused_lead is None:
+        yield "Whether a fusion of both is better still cannot be told from so few inputs."
+        return
     better, more = _better(found), found.fused_lead.difference
     if found.fused_lead.low > 0:
         yield f"Rank by the fusion of both (vicinal.selective.Fusion): it is {more:.3f} above {better} alone."

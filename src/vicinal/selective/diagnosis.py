@@ -12,6 +12,7 @@ from vicinal.bank import Bank
 from vicinal.checks import Flags, Floats, Integers
 from vicinal.density import density_of
 from vicinal.errors import InputError
+from vicinal.held_out import FEW
 from vicinal.metrics import Comparison, Interval
 from vicinal.selective import advice
 from vicinal.selective.fusion import cross_fitted
@@ -51,7 +52,7 @@ class Diagnosis:
         auroc: of distance, margin and the two fused with density (each row by a fit on other rows), on held-out
             predictions, with intervals; empty where it cannot be known.
         lead: of distance over the margin, by DeLong's paired test; None where it cannot be known.
-        fused_lead: of the fusion over the better of the two; None likewise.
+        fused_lead: of the fusion over the better of the two; None likewise, or where fewer than 60 rows tell.
         by_k: the AUROC of distance for several k.
         recommended_k: k, unless another one of ``by_k`` is better by the paired test, all others considered.
         advice: sentences.
@@ -222,16 +223,17 @@ def _judge(
     if min(int(right.sum()), int((~right).sum())) < _FEWEST:
         return unknown
     by_k = {choice: trust.log_odds[~duplicate] for choice, trust in by_choice.items()}
-    scores, lead, fused_lead = {"distance": by_k[k]}, None, None
+    scores = {"distance": by_k[k]}
+    lead = fused_lead = None
     if inputs.logits is not None:
+        scores["margin"] = score.margin(inputs.logits).log_odds[~duplicate]
+        lead = metrics.delong(scores["distance"], scores["margin"], right)
+    if lead is not None and len(right) >= 2 * FEW:  # so that four fifths are enough to fit on
         near = by_choice[k].neighbors
         assert near is not None
-        scores["margin"] = score.margin(inputs.logits).log_odds[~duplicate]
         density = density_of(near).log_odds[~duplicate]
         scores["fused"] = cross_fitted({**scores, "density": density}, right, seed=seed)
-        lead = metrics.delong(scores["distance"], scores["margin"], right)
-        better = "distance" if lead.difference > 0 else "margin"
-        fused_lead = metrics.delong(scores["fused"], scores[better], right)
+        fused_lead = metrics.delong(scores["fused"], scores["distance" if lead.difference > 0 else "margin"], right)
     return {
         "auroc": {name: metrics.interval("auroc", s, right, samples=samples, seed=seed) for name, s in scores.items()},
         "lead": lead,

@@ -23,6 +23,7 @@ PENALTY = 1.0
 _LASSO = 2.0  # beside half the squared weights
 _FEWEST = 5  # right or wrong rows below which weights cannot be told from noise
 _FOLDS = 5
+_DOUBT = 0.8  # level of the test whether all together rank worse than the best alone: losing it is no great loss
 _WIDEST = 1e300
 _SMALLEST = 1e-300
 _FARTHEST = 30.0  # standard deviations, beyond which a score says no more
@@ -65,7 +66,7 @@ class Fusion:
 
         The penalty is Σ_i (2 w_i + w_i² / 2), on the scale of the log-likelihood: its first part sets the weight of a
         score that tells next to nothing to 0, its second shares weight among scores that tell the same. If the fit
-        ranks rows that it has not seen (five folds) worse than the best of its parts does, by DeLong's test at 95 %,
+        ranks rows that it has not seen (five folds) worse than the best of its parts does, by DeLong's test at 80 %,
         only that part is kept. So noise among the parts cannot do much harm. Fewer than 30 rows, or fewer than five
         right or wrong ones, give equal weights and a ``Caution``.
 
@@ -197,7 +198,7 @@ def _fit(terms: Floats, right: Flags, penalty: float) -> tuple[float, Floats]:
 
 
 def _kept(terms: Floats, right: Flags, penalty: float, seed: int) -> Floats:
-    """(p,), 1 for the terms to fit: all, or the best alone where all together rank unseen rows clearly worse."""
+    """(p,), 1 for the terms to fit: all, or the best alone where all together seem to rank unseen rows worse."""
     everything = np.ones(terms.shape[1])
     if terms.shape[1] == 1:
         return everything
@@ -208,7 +209,7 @@ def _kept(terms: Floats, right: Flags, penalty: float, seed: int) -> Floats:
         out = folds == fold
         intercept, weights = _fit(terms[~out], right[~out], penalty)
         unseen[out] = intercept + terms[out] @ weights
-    lead = metrics.delong(terms[:, best], unseen, right)
+    lead = metrics.delong(terms[:, best], unseen, right, level=_DOUBT)
     return np.eye(terms.shape[1])[best] if lead.low > 0 else everything
 
 
