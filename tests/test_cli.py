@@ -359,10 +359,10 @@ def test_fit_gives_the_guard_that_the_library_gives(done):
 
 
 def test_fit_hands_its_settings_on(done):
-    options = "--score margin --method isotonic --k 7 --false-alarms 0.2 --risk 0.3 --delta 0.1"
+    options = "--score margin --novelty energy --method isotonic --k 7 --false-alarms 0.2 --risk 0.3 --delta 0.1"
     done(f"fit validation.npz --bank bank.safetensors {options} --out new")
     guard = vicinal.Guard.load("new")
-    assert (guard.score, guard.calibration.method, guard.k) == ("margin", "isotonic", 7)
+    assert (guard.score, guard.novelty, guard.calibration.method, guard.k) == ("margin", "energy", "isotonic", 7)
     assert (guard.triage.false_alarms, guard.triage.risk, guard.triage.delta) == (0.2, 0.3, 0.1)
 
 
@@ -552,7 +552,7 @@ REFUSED = [
     ("decide test.npz --guard no", "no: expected the folder of a guard, with a file guard.json, got none there"),
     ("decide narrow.npz --guard guard", "expected 5 columns, as in the bank, got 4"),
     ("decide test.npz --predicted labels --guard guard --out x.txt", "x.txt: expected a file that ends in .csv"),
-    ("decide train.npz --predicted labels --guard guard", "logits: expected them for the score 'fused', got none"),
+    ("decide train.npz --predicted labels --guard guard", "inputs: expected logits for the score 'fused', got none"),
     ("novelty test.npz --bank bank.safetensors", "Missing option '--known'"),
     ("novelty test.npz --bank bank.safetensors --known train.npz", "120 that all lie at distance 0 of a bank point"),
     ("novelty test.npz --bank bank.safetensors --known validation.npz --score margni", "did you mean 'margin'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shutil
@@ -23,8 +24,9 @@ from vicinal.errors import FileError, InputError, ShapeError, WriteError
 from vicinal.explain import explain
 from vicinal.guard import Decisions
 from vicinal.held_out import Caution
-from vicinal.score import distance, margin
+from vicinal.score import distance, energy, margin
 from vicinal.selective import parts
+from vicinal.values import LOG_PROBABILITIES
 
 CENTRES = 2.6 * np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
 LABELS = np.array([-3, 0, 5, 12])
@@ -91,6 +93,15 @@ def test_a_score_that_needs_no_fit_has_all_rows_for_the_promise(name):
     plain = margin(TEST.logits) if name == "margin" else distance(found.bank, TEST.vectors, TEST.predicted, k=10)
     np.testing.assert_array_equal(found(TEST).log_odds, plain.log_odds)
     np.testing.assert_array_equal(found(TEST).probability, found.calibration(plain))
+
+
+@pytest.mark.parametrize("name", ["distance", "energy"])
+def test_novelty_may_be_told_by_other_scores(name, tmp_path):
+    found = fit(novelty=name)
+    plain = energy(TEST.logits) if name == "energy" else distance(found.bank, TEST.vectors, TEST.predicted, k=10)
+    np.testing.assert_array_equal(found(TEST).p_value, found.triage.detector.p_value(plain))
+    found.save(tmp_path / "guard")
+    same(Guard.load(tmp_path / "guard")(TEST), found(TEST))
 
 
 def test_a_classifier_without_logits_is_guarded_by_distance():
@@ -351,6 +362,14 @@ def fit(train=TRAIN, calibration=CALIBRATION, **settings):
     return Guard.fit_arrays(train, calibration, **{"k": 10, "risk": 0.1, **settings})
 
 
+def _bare():
+    return Embeddings(CALIBRATION.vectors, labels=CALIBRATION.labels, predicted=CALIBRATION.predicted)
+
+
+def _shares():
+    return dataclasses.replace(CALIBRATION, facts=dict([LOG_PROBABILITIES]))
+
+
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
@@ -364,6 +383,10 @@ def fit(train=TRAIN, calibration=CALIBRATION, **settings):
         (lambda: fit(k=0), InputError, "k: expected a whole number from 1 to 400, the size of the bank, got 0"),
         (lambda: fit(k="all"), InputError, "k: expected a whole number from 1 to 400, the size of the bank, got 'all'"),
         (lambda: fit(score="energy"), InputError, "score: expected one of 'fused', 'distance', 'margin', got 'energy'"),
+        (lambda: fit(novelty="margin"), InputError, "novelty: expected one of 'density', 'distance', 'energy', got"),
+        (lambda: fit(score="margin", calibration=_bare()), InputError, "calibration: expected logits for the score"),
+        (lambda: fit(novelty="energy", calibration=_bare()), InputError, "expected logits for the score 'energy'"),
+        (lambda: fit(novelty="energy", calibration=_shares()), InputError, "expected logits for the energy, got prob"),
         (lambda: fit(method="plat"), InputError, "did you mean 'platt'"),
         (lambda: fit(risk=0), InputError, "risk: expected a number in"),
         (lambda: fit(names=["a"]), InputError, "names: expected 4, one for each class of the bank, got 1"),
@@ -371,7 +394,7 @@ def fit(train=TRAIN, calibration=CALIBRATION, **settings):
         (lambda: fit(names={"a": "b"}), InputError, "names: expected words by whole-number labels, got 'a': 'b'"),
         (lambda: fit(preprocessing={1, 2}), InputError, "preprocessing: expected what JSON can hold"),
         (lambda: fit(preprocessing=float("nan")), InputError, "preprocessing: expected what JSON can hold"),
-        (lambda: fit()(TEST.vectors), InputError, "logits: expected them for the score 'fused', got none"),
+        (lambda: fit()(TEST.vectors), InputError, "inputs: expected logits for the score 'fused', got none"),
         (lambda: fit(score="distance")(TEST.vectors), InputError, "got neither; pass one of them in"),
         (lambda: fit()(TEST.vectors, TEST.logits[:, :3]), ShapeError, "logits: expected 4 columns, one for each class"),
         (lambda: fit()(TEST.vectors, TEST.logits[:9]), ShapeError, "logits: expected 300 rows"),

@@ -61,6 +61,10 @@ def fit(
             help="By which predictions are trusted: fused (distance, margin and density), distance or margin.",
         ),
     ] = None,
+    novelty: Annotated[
+        str,
+        typer.Option("--novelty", metavar="NAME", help="By which inputs are called novel: density, distance, energy."),
+    ] = "density",
     method: Annotated[
         str, typer.Option("--method", metavar="NAME", help="Of calibration: platt, isotonic or beta.")
     ] = "platt",
@@ -99,6 +103,7 @@ def fit(
             held_out,
             k=k,
             score=score,  # type: ignore[arg-type]
+            novelty=novelty,  # type: ignore[arg-type]
             risk=risk,
             false_alarms=false_alarms,
             delta=delta,
@@ -115,6 +120,7 @@ def _content(guard: Guard, out: Path) -> dict[str, Any]:
     return {
         "guard": str(out),
         "score": guard.score,
+        "novelty": guard.novelty,
         "k": guard.k,
         "points": len(guard.bank),
         "promised": {"false_alarms": triage.promised[0], "risk": triage.promised[1], "delta": triage.delta},

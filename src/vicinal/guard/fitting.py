@@ -11,7 +11,7 @@ from vicinal import checks
 from vicinal.bank import Bank
 from vicinal.checks import Flags
 from vicinal.errors import InputError
-from vicinal.guard.scores import FUSED, SCORES, ScoreName, parts, taken, trusted
+from vicinal.guard.scores import FUSED, NOVELTY, SCORES, NoveltyName, ScoreName, parts, refuse_missing, taken, trusted
 from vicinal.held_out import FEW, HeldOut, caution
 from vicinal.novelty import Triage
 from vicinal.selective import METHODS, Calibration, Fusion, calibrate
@@ -49,6 +49,7 @@ def fit(
     *,
     k: int,
     score: ScoreName | None,
+    novelty: NoveltyName,
     targets: Mapping[str, float],
     method: Method,
     seed: int,
@@ -58,6 +59,8 @@ def fit(
     _refuse_unknown_classes(bank, held_out)
     method = checks.one_of(method, "method", METHODS)
     wanted = _wanted(score, held_out)
+    novelty = checks.one_of(novelty, "novelty", NOVELTY)
+    refuse_missing(held_out, wanted, novelty, "calibration")
     found = parts(bank, held_out, k)
     held = HeldOut.of([found["distance"]], correct)
     rows = np.flatnonzero(held.kept)
@@ -69,7 +72,7 @@ def fit(
         fusion = Fusion.fit({name: taken(found[name], first) for name in FUSED}, correct[first], seed=seed)
     trust = trusted(wanted, fusion, {name: taken(part, rows) for name, part in found.items()})
     calibration = calibrate(trust, correct[rows], method, seed=seed)
-    triage = Triage.fit(taken(found["density"], rows), trust, correct[rows], **targets)
+    triage = Triage.fit(taken(found[novelty], rows), trust, correct[rows], **targets)
     said = (held.notes, notes, () if fusion is None else fusion.notes, calibration.notes, triage.notes)
     return Fitted(wanted, fusion, calibration, triage, tuple(note for part in said for note in part))
 
@@ -92,10 +95,7 @@ def refuse_other_network(ours: Mapping[str, str], theirs: Mapping[str, str], wha
 def _wanted(score: ScoreName | None, held_out: Embeddings) -> ScoreName:
     if score is None:
         return "distance" if held_out.logits is None else "fused"
-    chosen = checks.one_of(score, "score", SCORES)
-    if chosen != "distance" and held_out.logits is None:
-        raise InputError(f"calibration: expected logits for the score {chosen!r}, got none; pass them in")
-    return chosen
+    return checks.one_of(score, "score", SCORES)
 
 
 def _affordable(wanted: ScoreName, rows: int) -> tuple[ScoreName, tuple[str, ...]]:

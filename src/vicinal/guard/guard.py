@@ -16,7 +16,7 @@ from vicinal.checks import Integers
 from vicinal.errors import FileError, InputError, ShapeError
 from vicinal.guard import fitting, folder, packing
 from vicinal.guard.decisions import Decisions
-from vicinal.guard.scores import SCORES, ScoreName, parts, trusted
+from vicinal.guard.scores import NOVELTY, SCORES, NoveltyName, ScoreName, parts, refuse_missing, trusted
 from vicinal.novelty import Triage
 from vicinal.progress import track
 from vicinal.selective import Calibration, Fusion
@@ -111,6 +111,7 @@ class Guard:
         *,
         k: int = 50,
         score: ScoreName | None = None,
+        novelty: NoveltyName = "density",
         risk: float = 0.05,
         false_alarms: float = 0.05,
         delta: float = 0.05,
@@ -131,6 +132,8 @@ class Guard:
             calibration: held-out inputs of the same classes, with labels and logits (or predictions).
             k: how many neighbours.
             score: by which to trust predictions; by default ``"fused"`` with logits, ``"distance"`` without.
+            novelty: by which to call inputs novel: ``"density"``, the safest of the three against inputs unlike any
+                known one; ``"distance"`` or ``"energy"``, better where novel inputs resemble known ones.
             risk: at most this share of the accepted predictions is wrong.
             false_alarms: at most this share of inputs of known classes is called novel.
             delta: both hold with probability 1 - delta over the calibration rows (see ``vicinal.novelty.Triage``).
@@ -145,7 +148,9 @@ class Guard:
         called = _names(names, bank)
         _refuse_unwritable(preprocessing)
         targets = {"false_alarms": false_alarms, "risk": risk, "delta": delta}
-        found = fitting.fit(bank, calibration, k=k, score=score, targets=targets, method=method, seed=seed)
+        found = fitting.fit(
+            bank, calibration, k=k, score=score, novelty=novelty, targets=targets, method=method, seed=seed
+        )
         return cls(
             bank,
             k,
@@ -202,11 +207,17 @@ class Guard:
             fusion, calibration, triage = packing.unpack(arrays, facts)
             if (fusion is None) is (wanted == "fused"):
                 raise ValueError("expected a fusion for the fused score, and for no other")
+            checks.one_of(triage.detector.score, "novelty", NOVELTY)
             classes, notes = arrays.get("classes"), tuple(map(str, facts["notes"]))
             said, origin = facts["preprocessing"], checks.facts(facts["origin"], "origin")
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise FileError(f"{path}: expected a guard whose parts agree, got {error!r}; it is damaged") from error
         return cls(bank, k, wanted, fusion, calibration, triage, classes, names, said, origin, notes)
+
+    @property
+    def novelty(self) -> str:
+        """The score by which inputs are called novel."""
+        return self.triage.detector.score
 
     def __repr__(self) -> str:
         return f"Guard({self.score}, k = {self.k}, {self.bank!r})"
@@ -216,7 +227,7 @@ class Guard:
         n, d = len(self.bank), self.bank.dimension
         lines = [
             f"guard over {n:,} points of {d} dimensions, {len(self.bank.classes)} classes; k = {self.k}",
-            f"score: {self.fusion if self.fusion is not None else self.score}",
+            f"trusted by: {self.fusion if self.fusion is not None else self.score}; known by: {self.novelty}",
             f"probability of being right: {self.calibration.method}, fitted on {self.calibration.n:,} rows",
             f"promised: {self._promise()}",
             f"of the calibration rows {shares['accept']:.1%} are accepted, {shares['risk']:.2%} of them wrong; "
@@ -243,8 +254,7 @@ class Guard:
             asked = vectors
         else:
             asked = Embeddings(vectors, logits, predicted=predicted, classes=self._classes_for(logits, predicted))
-        if asked.logits is None and self.score != "distance":
-            raise InputError(f"logits: expected them for the score {self.score!r}, got none; pass them in")
+        refuse_missing(asked, self.score, self.novelty, "inputs")
         if asked.predicted is None:
             raise InputError("predicted: expected the classes predicted, or logits, got neither; pass one of them in")
         if self.classes is not None and asked.classes is not None and set(asked.classes) != set(self.classes):
@@ -269,7 +279,7 @@ class Guard:
     def _decided(self, asked: Embeddings) -> Decisions:
         found = parts(self.bank, asked, self.k)
         distance, trust = found["distance"], trusted(self.score, self.fusion, found)
-        triaged = self.triage(found["density"], trust)
+        triaged = self.triage(found[self.novelty], trust)
         assert asked.predicted is not None
         unsaid = _UNSAID if asked.facts and "fingerprint" in self.origin and "fingerprint" not in asked.facts else ()
         return Decisions(
