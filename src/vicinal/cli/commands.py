@@ -2,14 +2,30 @@
 
 # ruff: isort: skip_file
 from vicinal.cli.app import app
-from vicinal.cli import demo, data, train, bank, score, evaluate, explain, fit, decide, novelty, ensemble
+from vicinal.cli import (
+    demo,
+    data,
+    train,
+    bank,
+    score,
+    evaluate,
+    explain,
+    diagnose,
+    calibrate,
+    fit,
+    decide,
+    novelty,
+    ensemble,
+)
 
 __all__ = [
     "app",
     "bank",
+    "calibrate",
     "data",
     "decide",
     "demo",
+    "diagnose",
     "ensemble",
     "evaluate",
     "explain",
