@@ -78,7 +78,7 @@ def train(
     from vicinal.learn.train import train_dataset
 
     chosen = _recipe(recipe)
-    place = out or Path(f"{Path(dataset).name}-{_method(chosen, method)}-{seed}")
+    place = out or Path(f"{Path(dataset).resolve().name}-{_method(chosen, method)}-{seed}")
     found = train_dataset(
         dataset,
         chosen,
