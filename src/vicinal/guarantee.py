@@ -14,7 +14,17 @@ import numpy as np
 
 from vicinal.checks import Flags, Floats, Integers
 
-__all__ = ["Cut", "Ranks", "bounds", "cut_for_coverage", "cut_for_fpr", "cut_for_risk", "rank_for_rate", "upper_bound"]
+__all__ = [
+    "Cut",
+    "Ranks",
+    "bounds",
+    "cut_for_coverage",
+    "cut_for_fpr",
+    "cut_for_risk",
+    "p_values",
+    "rank_for_rate",
+    "upper_bound",
+]
 
 # Where sequences of tests begin, as shares of the rows, and how delta is shared among them. Measured, not derived: most
 # cuts that users want lie between a quarter and all of the rows (docs/errors.md).
@@ -101,6 +111,28 @@ def rank_for_rate(n: int, rate: float, delta: float) -> int:
     from scipy.special import bdtr
 
     return int(np.searchsorted(bdtr(np.arange(n), n, rate), delta, side="right"))  # P(Beta <= f) = 1 - bdtr(r-1, n, f)
+
+
+def p_values(reference: Floats, values: Floats, generator: np.random.Generator | None = None) -> Floats:
+    """(m,), how often a draw from where the reference came from is as low: (1 + number of its scores ≤ v) / (n + 1).
+
+    For a value drawn as the reference was, P(p ≤ α) ≤ α for every α (Vovk et al. 2005).
+
+    Args:
+        reference: (n,), ascending.
+        values: (m,).
+        generator: given, p-values are drawn between those of the neighbouring ranks, ties included: P(p ≤ α) = α.
+
+    Example:
+        >>> p_values(np.arange(9.0), np.array([-1.0, 3.5, 20.0]))
+        array([0.1, 0.5, 1. ])
+    """
+    n = len(reference)
+    up_to = np.searchsorted(reference, values, side="right")
+    if generator is None:
+        return (1 + up_to) / (n + 1)
+    below = np.searchsorted(reference, values, side="left")
+    return (below + generator.random(len(values)) * (up_to - below + 1)) / (n + 1)
 
 
 def cut_for_risk(scores: Floats, correct: Flags, risk: float, delta: float) -> Cut:

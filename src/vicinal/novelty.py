@@ -22,7 +22,7 @@ from vicinal.bank import Bank
 from vicinal.checks import Flags, Floats, Integers
 from vicinal.density import class_density, class_kth_distance, density
 from vicinal.errors import InputError
-from vicinal.guarantee import cut_for_risk, rank_for_rate, upper_bound
+from vicinal.guarantee import cut_for_risk, p_values, rank_for_rate, upper_bound
 from vicinal.held_out import FEW, HeldOut, caution, scores_of
 from vicinal.values import LOG_PROBABILITIES, Embeddings, Trust
 
@@ -180,7 +180,7 @@ class Detector:
         generator = None if seed is None else np.random.default_rng(seed)
         for label, known in self.known.items():
             rows = np.arange(len(values)) if label is None else np.flatnonzero(self._classes(trust) == label)
-            found[rows] = _p_values(known, values[rows], generator)
+            found[rows] = p_values(known, values[rows], generator)
         return found
 
     def novel(self, trust: Trust, false_alarms: float = 0.05) -> Flags:
@@ -208,15 +208,6 @@ def _few(groups: Mapping[int | None, Integers]) -> tuple[str, ...]:
     )
 
 
-def _p_values(known: Floats, values: Floats, generator: np.random.Generator | None) -> Floats:
-    n = len(known)
-    up_to = np.searchsorted(known, values, side="right")
-    if generator is None:
-        return (1 + up_to) / (n + 1)
-    below = np.searchsorted(known, values, side="left")
-    return (below + generator.random(len(values)) * (up_to - below + 1)) / (n + 1)
-
-
 @dataclass(frozen=True, eq=False)
 class Triaged:
     """What a ``Triage`` says of m inputs.
@@ -226,7 +217,7 @@ class Triaged:
         p_value: (m,), how often a known input is as unusual.
     """
 
-    decision: npt.NDArray[np.str_]
+    decision: npt.NDArray[Any]
     p_value: Floats
 
     def __len__(self) -> int:

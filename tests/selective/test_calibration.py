@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, logit
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from vicinal import metrics
 from vicinal.errors import InputError
 from vicinal.held_out import Caution
-from vicinal.selective import METHODS, calibrate, reliability
+from vicinal.selective import METHODS, calibrate, conformal, reliability
 from vicinal.selective.logistic import fit_logistic
 from vicinal.values import Trust
 
@@ -185,3 +185,27 @@ def test_saturated_log_odds_keep_their_place():
         assert np.isfinite(values).all()
         assert values[0] == values.max()
     assert logit(calibrate(scores, correct, "isotonic")([1e308]))[0] < 8
+
+
+def test_conformal_p_values_refuse_no_more_than_they_say():
+    generator = np.random.default_rng(0)
+    refused = {0.05: 0, 0.1: 0, 0.5: 0}
+    for _ in range(2000):
+        held_out, fresh = np.round(generator.standard_cauchy((2, 39)), 1)  # 39 rows, with ties
+        p = conformal(held_out, fresh[:1])
+        for alpha in refused:
+            refused[alpha] += int(p[0] <= alpha)
+    for alpha, times in refused.items():
+        assert times <= binom.ppf(0.999, 2000, alpha)
+        assert times >= binom.ppf(0.0001, 2000, alpha - 1 / 40)  # and hardly fewer, but for ties and whole ranks
+
+
+def test_conformal_p_values_against_a_loop():
+    generator = np.random.default_rng(1)
+    held_out, asked = generator.integers(0, 9, 50).astype(float), generator.integers(-2, 11, 30).astype(float)
+    expected = [(1 + sum(h <= a for h in held_out)) / 51 for a in asked]
+    np.testing.assert_allclose(conformal(held_out, asked), expected)
+    trust = Trust("energy", asked, asked)
+    assert conformal(Trust("energy", held_out, held_out), trust).tolist() == pytest.approx(expected)
+    with pytest.raises(InputError, match="expected the score 'margin', as held out, got 'energy'"):
+        conformal(Trust("margin", held_out, held_out), trust)

@@ -10,12 +10,12 @@ import numpy as np
 from vicinal import checks
 from vicinal.checks import Flags, Floats, Integers
 from vicinal.errors import InputError
-from vicinal.guarantee import bounds
+from vicinal.guarantee import bounds, p_values
 from vicinal.held_out import FEW, HeldOut, caution, scores_of
 from vicinal.selective.logistic import fit_logistic, log_odds_of_share, smoothed
 from vicinal.values import Trust
 
-__all__ = ["METHODS", "Calibration", "Reliability", "calibrate", "reliability"]
+__all__ = ["METHODS", "Calibration", "Reliability", "calibrate", "conformal", "reliability"]
 
 Method: TypeAlias = Literal["isotonic", "platt", "beta"]
 METHODS: tuple[Method, ...] = ("isotonic", "platt", "beta")
@@ -158,6 +158,27 @@ def reliability(probability: Any, correct: Any, *, bins: int = 10, level: float 
     hits = np.add.reduceat(right[order].astype(np.int64), starts)
     low, high = bounds(hits, counts, level)
     return Reliability(np.add.reduceat(ordered, starts) / counts, hits / counts, low, high, counts, level)
+
+
+def conformal(held_out: Trust | Any, trust: Trust | Any) -> Floats:
+    """(m,), how often a held-out prediction is trusted as little as each of these: a p-value that needs no labels.
+
+    Where nobody knows which held-out predictions are wrong, there is no probability of being right; but whoever refuses
+    every prediction with p ≤ α refuses at most the share α of inputs like the held-out ones, for any score, any
+    distribution and any number of rows (Vovk et al. 2005). Few rows allow no small p: none is below 1 / (n + 1).
+
+    Args:
+        held_out: a score of n predictions of inputs that are not in the bank; or scores (n,).
+        trust: the same score of m others.
+
+    Example:
+        >>> conformal(np.arange(99.0), [-5.0, 49.5, 200.0])
+        array([0.01, 0.51, 1.  ])
+    """
+    if isinstance(held_out, Trust) and isinstance(trust, Trust) and trust.name != held_out.name:
+        raise InputError(f"trust: expected the score {held_out.name!r}, as held out, got {trust.name!r}")
+    rows = HeldOut.of([held_out], np.ones(len(scores_of(held_out)), bool))
+    return p_values(np.sort(rows.scores[0]), scores_of(trust))
 
 
 _Fitted: TypeAlias = tuple[Floats, Floats, Floats, float, float]
