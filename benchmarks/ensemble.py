@@ -64,6 +64,14 @@ def main() -> None:
     arguments.out.write_text(text, encoding="utf-8")
 
 
+def tables(figures: dict[str, Any]) -> dict[str, str]:
+    """The figures as the documentation shows them."""
+    lines = ["| rule | members mostly agree | members agree on nothing |", "|---|---|---|"]
+    for rule in RULES:
+        lines.append(f"| `{rule}` | {figures['alike']['passes'][rule]:.1f} | {figures['random']['passes'][rule]:.1f} |")
+    return {"passes": "\n".join(lines)}
+
+
 def _outputs(members: int, inputs: int, classes: int, shared: float) -> list[Any]:
     """Logits of each member."""
     generator = np.random.default_rng(SEED)

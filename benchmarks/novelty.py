@@ -56,6 +56,22 @@ def main() -> None:
     arguments.out.write_text(text, encoding="utf-8")
 
 
+def tables(figures: dict[str, Any]) -> dict[str, str]:
+    """The figures as the documentation shows them: AUROC of each score, and what the guard decides."""
+    scored, guard = figures["scores"], figures["guard"]
+    kinds = list(next(iter(scored.values()))["auroc"])
+    lines = [f"| AUROC | {' | '.join(kinds)} |", f"|---|{'---|' * len(kinds)}"]
+    lines += [f"| `{n}` | {' | '.join(_three(one['auroc'][kind][0]) for kind in kinds)} |" for n, one in scored.items()]
+    decided = ["| the guard | accept | unsure | novel |", "|---|---|---|---|"]
+    for name, shares in guard.items():
+        decided.append(f"| {name} | {' | '.join(f'{shares[d][0]:.1%}' for d in ('accept', 'unsure', 'novel'))} |")
+    return {"scores": "\n".join(lines), "guard": "\n".join(decided)}
+
+
+def _three(value: float) -> str:
+    return f"{value:.3f}".removeprefix("0")
+
+
 def _run(seed: int) -> dict[str, Any]:
     pixels, labels = load_digits(return_X_y=True)
     pixels = pixels / 16

@@ -3,8 +3,8 @@
     VICINAL_DATA=DIR python benchmarks/together.py [--out FILE]
 
 The ResNet-20 and the pruned DenseNet of ``published.py``, on the 3,000 test images of CIFAR-100 that both have seen.
-The bank of the first holds 50,000 training points, that of the second 10,000. Nothing is fitted or chosen: k = 50. Given
-are the accuracy of each rule, and the AUROC of the errors of the averaged softmax for every way to judge it, with
+The bank of the first holds 50,000 training points, that of the second 10,000. Nothing is fitted or chosen: k = 50.
+Given are the accuracy of each rule, and the AUROC of the errors of the averaged softmax for every way to judge it, with
 DeLong's paired test against the fair rival, the averaged softmax's own probability.
 
 Takes about a minute; writes benchmarks/results/together.json.
@@ -53,6 +53,19 @@ def main() -> None:
     text = json.dumps(figures, indent=2) + "\n"
     sys.stdout.write(text)
     arguments.out.write_text(text, encoding="utf-8")
+
+
+def tables(figures: dict[str, Any]) -> dict[str, str]:
+    """The figures as the documentation shows them: the accuracy of each rule, and the ways to judge the average."""
+    rules, ways = figures["rules"], dict(figures["trust_in_the_averaged_softmax"])
+    del ways["accuracy"]
+    lines = ["| rule | accuracy |", "|---|---|", *(f"| `{rule}` | {value:.3f} |" for rule, value in rules.items())]
+    judged = ["| way | AUROC of errors | less `softmax` (95 %) |", "|---|---|---|"]
+    for name, found in ways.items():
+        gap = found["less_softmax"]
+        said = "" if name == "softmax" else f"{gap['auroc']:+.3f} [{gap['low']:+.3f}, {gap['high']:+.3f}]"
+        judged.append(f"| {name} | {found['auroc']:.3f} | {said} |")
+    return {"rules": "\n".join(lines), "ways": "\n".join(judged)}
 
 
 def _members() -> tuple[list[Member], Integers]:

@@ -38,7 +38,7 @@ class Decisions:
     label: Integers
     probability: Floats
     p_value: Floats
-    decision: npt.NDArray[np.str_]
+    decision: npt.NDArray[Any]
     log_odds: Floats
     distance: Trust
     names: Mapping[int, str] = field(default_factory=dict)
