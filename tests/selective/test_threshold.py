@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from mapie.risk_control import BinaryClassificationController
 from scipy.stats import binom, norm
+from sklearn.datasets import load_digits
 
 from vicinal import metrics
+from vicinal.bank import Bank
 from vicinal.errors import InputError
 from vicinal.held_out import Caution
-from vicinal.selective import threshold_at
-from vicinal.values import Trust
+from vicinal.selective import Fusion, parts, threshold_at
+from vicinal.values import Embeddings, Trust
 
 
 def calibration(n=2000, seed=0):
@@ -170,3 +172,35 @@ def true_risk(value):
     z = np.linspace(max(value, -8), 8, 4000)
     mass = norm.pdf(z)
     return 0.0 if value == np.inf else float(((1 - norm.cdf(2.2 + 1.2 * z)) * mass).sum() / mass.sum())
+
+
+def digits(seed):
+    """A crude classifier of digits: what it trusts, fused, and what is right, on validation and on test."""
+    data = load_digits()
+    vectors, labels = data.data / 16, data.target
+    train, fit, validation, test = np.split(np.random.default_rng(seed).permutation(len(labels)), [600, 800, 1300])
+    centres = np.stack([vectors[train][labels[train] == digit].mean(axis=0) for digit in range(10)])
+    bank = Bank(vectors[train], labels[train])
+
+    def said(rows):
+        logits = -((vectors[rows, None] - centres) ** 2).sum(axis=2)
+        return Embeddings(vectors[rows], logits, labels[rows])
+
+    fusion = Fusion.fit(parts(bank, said(fit), k=10), said(fit).correct)
+    return [(fusion(parts(bank, said(rows), k=10)), said(rows).correct) for rows in (validation, test)]
+
+
+def test_on_digits_thresholds_from_validation_hold_on_test():
+    target, delta, kept, failed, risks = 0.02, 0.1, [], 0, []
+    for seed in range(20):
+        (trust, right), (fresh, truth) = digits(seed)
+        threshold = threshold_at(trust, right, risk=target, delta=delta)
+        accepted = threshold.accept(fresh)
+        kept.append(accepted.mean() / metrics.coverage_at_risk(fresh.log_odds, truth, target))
+        wrong = int((accepted & ~truth).sum())
+        risks.append(wrong / max(1, accepted.sum()))
+        # the true risk is not known, but bounded from below: it is above the target where that many are too many
+        failed += binom.sf(wrong - 1, int(accepted.sum()), target) < 0.05
+    assert failed <= binom.ppf(0.999, 20, delta)
+    assert np.mean(risks) < target
+    assert np.mean(kept) > 0.9  # of what the best threshold known in hindsight keeps
