@@ -291,6 +291,21 @@ def test_mahalanobis_is_scipys_with_the_shared_covariance():
     np.testing.assert_allclose(relative.confidence, background - expected.min(axis=1), rtol=1e-3, atol=1e-3)
 
 
+def test_mahalanobis_sees_what_happens_in_narrow_directions():
+    """Half of the directions are a thousand times narrower than the others, and only there do the classes differ."""
+    rng = np.random.default_rng(8)
+    labels, turn = rng.integers(0, 2, 3000), scipy.stats.ortho_group.rvs(40, random_state=9)
+    widths = np.where(np.arange(40) < 20, 1.0, 1e-3)
+    points = ((rng.standard_normal((3000, 40)) + 3 * labels[:, None] * (np.arange(40) == 39)) * widths) @ turn
+    bank = Bank(points[:2000], labels[:2000])
+    trust = score.mahalanobis(bank, points[2000:], labels[2000:])
+    wrong = score.mahalanobis(bank, points[2000:], 1 - labels[2000:])
+    assert (trust.confidence > wrong.confidence).mean() > 0.9
+    stretched = Bank(points[:2000] * np.geomspace(1e-6, 1e6, 40), labels[:2000])
+    again = score.mahalanobis(stretched, points[2000:] * np.geomspace(1e-6, 1e6, 40), labels[2000:])
+    np.testing.assert_allclose(again.confidence, trust.confidence, rtol=0.01)
+
+
 def test_mahalanobis_leaves_out_directions_in_which_nothing_varies():
     rng = np.random.default_rng(6)
     points = np.column_stack([rng.standard_normal(100), np.full(100, 2.0)])
@@ -320,7 +335,16 @@ BANK = Bank([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]], labels=[0, 0, 1])
         (lambda: score.margin([[0.5, 0.5]], probabilities=[[0.5, 0.5]]), "got both"),
         (lambda: score.margin(probabilities=[[2.0, -1.0]]), "if these are logits, pass them as logits"),
         (lambda: score.margin(probabilities=[[0.7, 0.7]]), "row 0 sums to 1.4"),
-        (lambda: score.margin([[1.0, 2.0]], temperature=0.0), "temperature: expected a number above 0"),
+        (lambda: score.margin([[1.0, 2.0]], temperature=0.0), r"temperature: expected a number in \[1e-100"),
+        (lambda: score.margin([[1.0, 2.0]], temperature=True), "temperature: expected a number in"),
+        (lambda: score.trust_ratio(BANK, [[0.0, 0.0]], None), "predicted: expected"),
+        (lambda: score.distance(BANK, [[0.0, 0.0]], [0], k=np.array([1, 2])), "k: expected a whole number"),
+        (lambda: score.distance(BANK, [[0.0, 0.0]], [0], k=1, exclude_self=[0, 1]), "exclude_self: expected 1"),
+        (lambda: score.distance(BANK, [[0.0, 0.0]], [0], k=1, exclude_self=None), "exclude_self: expected True, False"),
+        (
+            lambda: score.distance(BANK, [[0.0, 0.0]], [0], k=1, exclude_self="self"),
+            "exclude_self: expected True, False",
+        ),
         (lambda: score.margin([[1.0]]), "logits: expected shape"),
         (lambda: score.kth_distance(BANK, [[1.0, 0.0]], k=1, unit=True), "bank: expected vectors with a direction"),
     ],
@@ -328,6 +352,20 @@ BANK = Bank([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]], labels=[0, 0, 1])
 def test_bad_input_is_refused_in_words(call, said):
     with pytest.raises(InputError, match=said):
         call()
+
+
+def test_nothing_is_left_of_a_bank_of_one_point_without_it():
+    for k in (1, "all"):
+        with pytest.raises(InputError, match="exclude_self: expected a bank of at least two points"):
+            score.distance(Bank([[0.0]], [0]), [[0.0]], [0], k=k, exclude_self=True)
+
+
+def test_numbers_of_numpy_are_numbers():
+    rng = np.random.default_rng(9)
+    bank, queries = Bank(rng.standard_normal((90, 2)), np.arange(90) % 3), rng.standard_normal((4, 2))
+    assert score.distance(bank, queries, [0, 1, 2, 0], k=np.int64(50)).neighbors.k == 50
+    cold = score.margin([[1.0, 2.0]], temperature=np.float32(2))
+    assert cold.confidence == score.margin([[1.0, 2.0]], temperature=2).confidence
 
 
 def test_many_neighbours_are_summed_in_batches_and_the_nearest_kept(monkeypatch):

@@ -116,7 +116,7 @@ class Bank:
                 answer, by its row, so that a duplicate still counts. Or (m,), the row to leave out for each query.
         """
         asked, skip, codes = self._asked(queries, predicted, exclude_self)
-        k = checks.whole(k, "k", low=1, high=len(self) - (skip is not None), why=self._why(skip))
+        k = self.checked_k(k, skip)
         return self._neighbors(self._search.nearest(asked, k, exclude=skip, predicted=codes))
 
     def masses(
@@ -125,8 +125,34 @@ class Bank:
         """The k nearest, and the weights of every point of the bank summed by class: Eq. 1 without a selection."""
         asked, skip, codes = self._asked(queries, predicted, exclude_self)
         assert codes is not None
+        k = self.checked_k(k, skip)
         found, masses = self._search.masses(asked, k, codes, inverse=inverse, exclude=skip)
         return self._neighbors(found), masses
+
+    def checked_k(self, k: Any, skip: Integers | None = None) -> int:
+        """A number of neighbours that the bank has, for queries of which ``skip`` are left out."""
+        why = ", the size of the bank" + (" without the query itself" if skip is not None else "")
+        return checks.whole(k, "k", low=1, high=len(self) - (skip is not None), why=why)
+
+    def left_out(self, exclude_self: bool | Any, m: int) -> Integers | None:
+        """(m,), the row to leave out of the answer to each of m queries, as ``exclude_self`` says it; None for none."""
+        if isinstance(exclude_self, (bool, np.bool_)):
+            if not exclude_self:
+                return None
+            if m != len(self):
+                raise ShapeError(
+                    f"queries: expected the bank's own {len(self)} rows, in order, with exclude_self=True, got {m}; "
+                    "or pass the row of each query as exclude_self"
+                )
+            rows = self.rows
+        elif np.ndim(exclude_self) == 0:
+            raise InputError(f"exclude_self: expected True, False, or a row for each query, got {exclude_self!r}")
+        else:
+            rows = checks.rows(exclude_self, "exclude_self", rows=m, of="query")
+            self._places(rows, "exclude_self")
+        if len(self) == 1:
+            raise InputError("exclude_self: expected a bank of at least two points, got one, and nothing would be left")
+        return rows
 
     def codes(self, labels: Integers) -> Codes:
         """Labels as places in ``classes``; -1 for a class that the bank does not have."""
@@ -227,19 +253,8 @@ class Bank:
         codes = None
         if predicted is not None:
             codes = self.codes(checks.labels(predicted, "predicted", rows=len(asked), of="query"))
-        return asked, self._skip(exclude_self, len(asked)), codes
-
-    def _skip(self, exclude_self: bool | Any, m: int) -> Integers | None:
-        if exclude_self is False:
-            return None
-        if exclude_self is True:
-            if m != len(self):
-                raise ShapeError(
-                    f"queries: expected the bank's own {len(self)} rows, in order, with exclude_self=True, got {m}; "
-                    "or pass the row of each query as exclude_self"
-                )
-            return self._living
-        return self._places(checks.rows(exclude_self, "exclude_self", rows=m, of="query"), "exclude_self")
+        skip = self.left_out(exclude_self, len(asked))
+        return asked, None if skip is None else self._places(skip, "exclude_self"), codes
 
     def _places(self, indices: Any, name: str = "indices") -> Integers:
         wanted = checks.rows(indices, name)
@@ -250,9 +265,6 @@ class Bank:
                 f"{name}: expected rows of the bank, got {wanted[wrong[0]]}, which it does not have ({wrong.size} such)"
             )
         return places
-
-    def _why(self, skip: Integers | None) -> str:
-        return ", the size of the bank" + (" without the query itself" if skip is not None else "")
 
     def _neighbors(self, found: Found) -> Neighbors:
         labels, rows = self._points.labels, self._rows

@@ -28,6 +28,7 @@ from vicinal.bank import Bank
 from vicinal.checks import Floats, Integers, Vectors
 from vicinal.errors import InputError
 from vicinal.search import Masses
+from vicinal.search.protocol import Codes
 from vicinal.values import Neighbors, Rival, Trust
 
 __all__ = [
@@ -44,8 +45,11 @@ __all__ = [
 
 _SHOWN = 10  # neighbours kept as the reason, where every point of the bank is weighed, or too many to keep all
 _KEPT = 2**25  # neighbours of all queries together that are kept, at 24 bytes each
+_ROWS = 2**14  # rows of the bank that are looked at in float64 together
+_ROUNDING = float(np.finfo(np.float32).eps)
 _BATCH = 2**22  # neighbours that are looked at together, where there are more
 _LARGEST = 1e300  # logits beyond it are taken as it, so that their differences stay finite
+_COLDEST = 1e-100  # temperatures beyond it, or beyond its inverse, leave nothing to rank
 _LEAST = 1e-300  # stands for 0 where a logarithm or a quotient would be infinite
 
 
@@ -95,8 +99,9 @@ def distance(
     kernel = checks.one_of(kernel, "kernel", mass.KERNELS)
     queries = checks.vectors(queries, "queries", columns=bank.dimension)
     labels = checks.labels(predicted, "predicted", rows=len(queries), of="query")
-    if k == "all":
-        shown = min(_SHOWN, len(bank) - (exclude_self is not False))
+    skip = bank.left_out(exclude_self, len(queries))
+    if isinstance(k, str) and k == "all":
+        shown = min(_SHOWN, len(bank) - (skip is not None))
         if kernel == "count":
             raise InputError(
                 "kernel: expected 'exp' or 'inverse' with k='all', got 'count', which would not look at all"
@@ -104,7 +109,7 @@ def distance(
         near, masses = bank.masses(queries, labels, k=shown, inverse=kernel == "inverse", exclude_self=exclude_self)
         share = _sigmoid(masses.same - np.logaddexp(masses.rival, masses.rest))
     else:
-        near, share, masses = _summed(bank, queries, labels, k, kernel, exclude_self)
+        near, share, masses = _summed(bank, queries, labels, bank.checked_k(k, skip), kernel, skip)
     return _judged(bank, queries, labels, near, share, masses, kernel)
 
 
@@ -137,13 +142,14 @@ def trust_ratio(bank: Bank, queries: Any, predicted: Any, *, exclude_self: bool 
     The trust score of Jiang et al. (2018) without its filter; in [0, inf). Log-odds: its logarithm. A class that the
     bank does not have is taken to lie farther away than any point of the bank.
     """
-    near = bank.nearest(queries, 1, predicted=predicted, exclude_self=exclude_self)
+    queries = checks.vectors(queries, "queries", columns=bank.dimension)
+    labels = checks.labels(predicted, "predicted", rows=len(queries), of="query")
+    near = bank.nearest(queries, 1, predicted=labels, exclude_self=exclude_self)
     assert near.same is not None
     assert near.other is not None
-    far = bank.farthest(checks.vectors(queries, "queries"))
+    far = bank.farthest(queries)
     same = np.maximum(np.where(np.isfinite(near.same.distances), near.same.distances, far), _LEAST)
     other = np.maximum(np.where(np.isfinite(near.other.distances), near.other.distances, far), _LEAST)
-    labels = checks.labels(predicted, "predicted")
     log_ratio = np.log(other) - np.log(same)
     ratio = np.exp(np.minimum(log_ratio, 700.0))
     return Trust("trust_ratio", ratio, log_ratio, labels, near, notes=_unseen(bank, labels))
@@ -161,9 +167,9 @@ def mahalanobis(bank: Bank, queries: Any, predicted: Any = None, *, relative: bo
     Directions in which the bank does not spread at all are left out (a pseudo-inverse).
     """
     asked = checks.vectors(queries, "queries", columns=bank.dimension).astype(np.float64)
-    vectors, codes = bank.vectors.astype(np.float64), bank.codes(bank.labels)
-    means = np.stack([vectors[codes == c].mean(axis=0) for c in range(len(bank.classes))])
-    whiten = _whitening(vectors - means[codes])
+    vectors, codes = bank.vectors, bank.codes(bank.labels)
+    means = np.stack([vectors[codes == c].mean(axis=0, dtype=np.float64) for c in range(len(bank.classes))])
+    whiten = _whitening(vectors, means, codes)
     points, centres = asked @ whiten, means @ whiten
     squares = (points**2).sum(axis=1)[:, None] - 2 * points @ centres.T + (centres**2).sum(axis=1)
     squares = np.maximum(squares, 0)
@@ -171,13 +177,13 @@ def mahalanobis(bank: Bank, queries: Any, predicted: Any = None, *, relative: bo
     if labels is None:
         nearest = squares.min(axis=1)
     else:
-        codes = bank.codes(labels)
+        chosen = bank.codes(labels)
         # a class without points is farther than every class, and farther than any of them can be
-        nearest = np.where(codes >= 0, squares[np.arange(len(asked)), codes], 2 * squares.max(axis=1) + 1)
+        nearest = np.where(chosen >= 0, squares[np.arange(len(asked)), chosen], 2 * squares.max(axis=1) + 1)
     confidence = -nearest
     if relative:
-        whole = vectors.mean(axis=0)
-        gaps = (asked - whole) @ _whitening(vectors - whole)
+        whole = vectors.mean(axis=0, dtype=np.float64)
+        gaps = (asked - whole) @ _whitening(vectors, whole[None], np.zeros_like(codes))
         confidence = confidence + (gaps**2).sum(axis=1)
     notes = () if labels is None else _unseen(bank, labels)
     return Trust("mahalanobis", confidence, confidence, labels, notes=notes)
@@ -264,16 +270,15 @@ def _judged(
 
 
 def _summed(
-    bank: Bank, queries: Vectors, labels: Integers, k: int, kernel: mass.Kernel, exclude_self: bool | Any
+    bank: Bank, queries: Vectors, labels: Integers, k: int, kernel: mass.Kernel, skip: Integers | None
 ) -> tuple[Neighbors, Floats, Masses]:
     """The k nearest and their weights summed by class, a batch of queries at a time where k is large."""
-    skip = bank.rows if exclude_self is True and len(queries) == len(bank) else exclude_self
-    whole = isinstance(k, int) and k * len(queries) <= _KEPT
-    size = len(queries) if whole or not isinstance(k, int) else max(1, _BATCH // max(k, 1))
+    whole = k * len(queries) <= _KEPT
+    size = len(queries) if whole else max(1, _BATCH // k)
     parts = []
     for start in range(0, len(queries), size):
         rows = slice(start, start + size)
-        left_out = skip if isinstance(skip, bool) else np.asarray(skip)[rows]
+        left_out = False if skip is None else skip[rows]
         near = bank.nearest(queries[rows], k, predicted=labels[rows], exclude_self=left_out)
         sums = mass.sum_neighbors(
             mass.log_weights(near.distances, kernel),
@@ -296,8 +301,7 @@ def _unseen(bank: Bank, labels: Integers) -> tuple[str, ...]:
 
 
 def _scaled(logits: Any, temperature: float) -> Floats:
-    if not (isinstance(temperature, (int, float)) and 0 < temperature < float("inf")):
-        raise InputError(f"temperature: expected a number above 0, got {temperature!r}")
+    temperature = checks.fraction(temperature, "temperature", low=_COLDEST, high=1 / _COLDEST)
     with np.errstate(over="ignore"):
         scaled: Floats = checks.logits(logits, "logits") / temperature
     return np.clip(scaled, -_LARGEST, _LARGEST)
@@ -338,10 +342,23 @@ def _sigmoid(values: Floats) -> Floats:
     return found
 
 
-def _whitening(gaps: Floats) -> Floats:
-    """(d, r): maps to coordinates in which ``gaps`` have unit covariance; directions without spread are left out."""
-    covariance = gaps.T @ gaps / len(gaps)
-    spread, axes = np.linalg.eigh(covariance)
-    keep = spread > spread.max() * len(spread) * np.finfo(np.float32).eps
-    found: Floats = axes[:, keep] / np.sqrt(spread[keep])
+def _whitening(vectors: Vectors, means: Floats, codes: Codes) -> Floats:
+    """(d, r): maps to coordinates in which the gaps between vectors and their means have unit covariance.
+
+    Directions without spread are left out: columns that vary by no more than float32 rounds them, and combinations of
+    columns, each brought to unit spread, that vary by no more than the rounding of all of them.
+    """
+    d = vectors.shape[1]
+    covariance, largest = np.zeros((d, d)), np.zeros(d)
+    for start in range(0, len(vectors), _ROWS):
+        block = vectors[start : start + _ROWS].astype(np.float64)
+        largest = np.maximum(largest, np.abs(block).max(axis=0))
+        block -= means[codes[start : start + _ROWS]]
+        covariance += block.T @ block
+    spread = np.sqrt(np.diag(covariance) / len(vectors))
+    varies = spread > 2 * _ROUNDING * largest
+    scale = np.where(varies, 1 / np.where(varies, spread, 1), 0)
+    variances, axes = np.linalg.eigh(covariance / len(vectors) * scale * scale[:, None])
+    keep = variances > variances.max() * 4 * d * _ROUNDING**2
+    found: Floats = scale[:, None] * axes[:, keep] / np.sqrt(variances[keep])
     return found
