@@ -456,6 +456,15 @@ def test_ensemble_gives_what_the_library_gives(options, rule, by, how, done):
     assert (found["rule"], found["by"], found["judge"]) == (rule, by, how)
 
 
+def test_ensemble_and_decide_without_labels_say_nothing_of_accuracy(done):
+    np.savez("bare.npz", vectors=QUERIES, logits=LOGITS)
+    np.savez("other.npz", vectors=SECOND.vectors, logits=SECOND.logits)
+    assert json.loads(done("ensemble bare.npz other.npz --json"))["accuracy"] == {}
+    assert "accuracy" not in done("ensemble bare.npz other.npz")
+    assert "label" in json.loads(done("ensemble bare.npz second.npz --json"))["rows"][0]
+    assert "wrong" not in done("decide bare.npz --guard guard")
+
+
 def test_ensemble_in_words_and_the_hybrid(done):
     _ensemble()
     line = "ensemble test.npz second.npz --bank bank.safetensors --bank second.safetensors --k 7"

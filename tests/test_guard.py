@@ -111,6 +111,7 @@ def test_a_classifier_without_logits_is_guarded_by_distance():
     found = Guard.fit_arrays(bare(TRAIN), bare(CALIBRATION), k=10, risk=0.1)
     assert (found.score, found.classes) == ("distance", None)
     same(found(TEST.vectors, predicted=TEST.predicted), found(bare(TEST)))
+    same(found(TEST), found(TEST.vectors, TEST.logits, predicted=TEST.predicted))
     with pytest.raises(InputError, match="predicted: expected the classes predicted, as the guard was fitted without"):
         found(TEST.vectors, TEST.logits)
 
@@ -168,7 +169,9 @@ def test_columns_records_and_table_say_the_same(guard):
     assert len(lines) == 1 + 20 + 1
     assert lines[1].split()[1:3] == [str(found.label[0]), records[0]["name"]]
     assert lines[-1] == "... and 10 more"
-    assert sum(found.shares().values()) == pytest.approx(1)
+    counts = {name: int((found.decision == name).sum()) for name in ("accept", "unsure", "novel")}
+    assert repr(found) == "Decisions(30 inputs: {accept} accept, {unsure} unsure, {novel} novel)".format(**counts)
+    assert found.shares() == {name: count / 30 for name, count in counts.items()}
     assert str(explain(found.distance, [0])[0]).startswith(f"row 0: predicted {found.label[0]}")
 
 
@@ -318,6 +321,15 @@ def few(n, **settings):
         warnings.simplefilter("always")
         guard = Guard.fit_arrays(TRAIN, CALIBRATION.take(range(n)), k=10, **settings)
     return guard, [str(one.message) for one in said]
+
+
+def test_a_cautious_guard_is_cautious_after_loading_too(tmp_path):
+    guard, said = few(20)
+    guard.save(tmp_path / "guard")
+    loaded = Guard.load(tmp_path / "guard")
+    assert loaded.calibration.curve is None
+    assert loaded.notes == tuple(said)
+    same(loaded(TEST), guard(TEST))
 
 
 def test_few_calibration_rows_get_a_cautious_guard():
@@ -614,7 +626,11 @@ def test_a_missing_or_cut_file_is_refused(guard, tmp_path):
         Guard.load(tmp_path / "nothing")
 
 
-def test_a_folder_of_other_things_is_not_written_to(guard, tmp_path):
+def _denied(path, **options):
+    raise PermissionError(13, "Permission denied", str(path))
+
+
+def test_a_folder_of_other_things_is_not_written_to(guard, tmp_path, monkeypatch):
     (tmp_path / "photo.png").write_bytes(b"")
     with pytest.raises(FileError, match=r"new or empty folder, or that of a guard, got one with 'photo.png'"):
         guard.save(tmp_path)
@@ -623,6 +639,10 @@ def test_a_folder_of_other_things_is_not_written_to(guard, tmp_path):
     with pytest.raises(FileError, match="expected an existing folder"):
         guard.save(tmp_path / "no" / "guard")
     assert files(tmp_path) == ["photo.png"]
+    monkeypatch.setattr(Path, "mkdir", _denied)
+    with pytest.raises(WriteError, match="guard: expected to create this folder, got: Permission denied"):
+        guard.save(tmp_path / "guard")
+    monkeypatch.undo()
     assert issubclass(FileError, VicinalError)
     (tmp_path / "empty").mkdir()
     guard.save(Path(tmp_path / "empty"))
