@@ -119,8 +119,8 @@ def _on_score(found: Diagnosis) -> Iterator[str]:
         yield f"Rank by {better} alone: the fusion of both is {-more:.3f} below it."
     else:
         yield (
-            f"The fusion of both is not shown to beat {better} alone ({more:+.3f}); it does little harm, and more "
-            "held-out inputs could tell."
+            f"The fusion of both is not shown to differ from {better} alone ({more:+.3f}); more held-out inputs could "
+            "tell."
         )
 
 
