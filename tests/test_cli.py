@@ -522,7 +522,7 @@ REFUSED = [
     ("score test.npz --bank bank.safetensors --kernel cuont", "got 'cuont'; did you mean 'count'?"),
     ("score test.npz --bank bank.safetensors --exclude-self", "expected the bank's own 120 rows"),
     ("score test.npz --score margin --k 3", "k: expected a score that takes it (distance, kth_distance), got margin"),
-    ("score test.npz --score margin --temperature 0", "temperature: expected a number above 0"),
+    ("score test.npz --score margin --temperature 0", "temperature: expected a number in [1e-100, 1e+100]"),
     ("score test.npz --score margin --temperature hot", "Invalid value for '--temperature'"),
     ("score test.npz --score margin --out x.txt", "x.txt: expected a file that ends in .csv, .parquet, .jsonl"),
     ("score test.npz --score margin --out no/x.csv", "no/x.csv: expected an existing folder no; create it first"),

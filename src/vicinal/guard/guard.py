@@ -227,7 +227,8 @@ class Guard:
         n, d = len(self.bank), self.bank.dimension
         lines = [
             f"guard over {n:,} points of {d} dimensions, {len(self.bank.classes)} classes; k = {self.k}",
-            f"trusted by: {self.fusion if self.fusion is not None else self.score}; known by: {self.novelty}",
+            f"score: {self.fusion if self.fusion is not None else self.score}",
+            f"novelty: {self.novelty}",
             f"probability of being right: {self.calibration.method}, fitted on {self.calibration.n:,} rows",
             f"promised: {self._promise()}",
             f"of the calibration rows {shares['accept']:.1%} are accepted, {shares['risk']:.2%} of them wrong; "
