@@ -144,6 +144,10 @@ def test_a_member_comes_with_its_margin_and_entropy():
     assert (member.predicted == np.array([5, 2, 9, 0])[logits.argmax(axis=1)]).all()
     assert set(member.scores) == {"margin", "entropy"}
     assert repr(member) == "Member(m, 50 x 4; margin, entropy)"
+    alone = Member.of("m", logits, classes=[5, 2, 9, 0], rows=np.arange(50), kind="Reg")
+    assert (alone.vectors, alone.kind, alone.rows.tolist()) == (None, "Reg", list(range(50)))
+    np.testing.assert_array_equal(alone.probabilities, member.probabilities)
+    np.testing.assert_array_equal(alone.predicted, member.predicted)
 
 
 def test_entropy_weighs_by_the_bits_that_are_left():
@@ -211,6 +215,9 @@ def test_a_score_of_other_predictions_is_refused():
         (lambda: judge([_one()], [0, 5], "softmax"), InputError, "among the 2 classes, got 5 in row 1"),
         (lambda: judge([_one()], [0], "softmax"), ShapeError, "predicted: expected 2"),
         (lambda: Member.of("m", Embeddings([[1.0]], predicted=[0])), InputError, "m: expected embeddings with logits"),
+        (lambda: Member.of("m", [[1.0, 2.0]], Bank([[0.0]], [0])), InputError, "m: expected embeddings beside a bank"),
+        (lambda: Member.of("m", [[1.0, np.inf]]), InputError, "m: logits: expected finite numbers"),
+        (lambda: Member.of("m", Embeddings([[1.0]], [[1.0, 2.0]]), classes=[0, 1]), InputError, "which have their own"),
         (lambda: accuracy_by_size([_one()], [0, 1], sizes=[2]), InputError, r"with 1 members, got \[2\]"),
     ],
 )

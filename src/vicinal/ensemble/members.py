@@ -69,9 +69,10 @@ class Member:
     def of(
         cls,
         name: str,
-        embeddings: Embeddings,
+        outputs: Embeddings | Any,
         bank: Bank | None = None,
         *,
+        classes: Any = None,
         kind: str = "",
         rows: Any = None,
         k: int = 50,
@@ -80,21 +81,28 @@ class Member:
 
         Args:
             name: of the network.
-            embeddings: with logits.
+            outputs: embeddings with logits; or logits (n, c) alone.
             bank: its training points in the same embedding.
+            classes: (c,), the label of each column of logits alone; embeddings have their own.
             kind: how it was trained.
             rows: (n,), numbers of the inputs, as above.
             k: how many neighbours the distance score looks at.
         """
-        if embeddings.logits is None:
-            raise InputError(f"{name}: expected embeddings with logits, got none; pass them in")
-        scores = {"margin": score.margin(embeddings.logits), "entropy": score.entropy(embeddings.logits)}
-        member = cls(
-            name, _softmax(embeddings.logits), embeddings.classes, rows, kind, scores, embeddings.vectors, bank
-        )
+        logits, vectors = outputs, None
+        if isinstance(outputs, Embeddings):
+            if classes is not None:
+                raise InputError(f"{name}: expected no classes beside embeddings, which have their own, got some")
+            if outputs.logits is None:
+                raise InputError(f"{name}: expected embeddings with logits, got none; pass them in")
+            logits, vectors, classes = outputs.logits, outputs.vectors, outputs.classes
+        elif bank is not None:
+            raise InputError(f"{name}: expected embeddings beside a bank, got logits alone; pass vectors too")
+        logits = checks.logits(logits, f"{name}: logits")
+        scores = {"margin": score.margin(logits), "entropy": score.entropy(logits)}
+        member = cls(name, _softmax(logits), classes, rows, kind, scores, vectors, bank)
         if bank is None:
             return member
-        return member.scored("distance", score.distance(bank, embeddings.vectors, member.predicted, k=k))
+        return member.scored("distance", score.distance(bank, vectors, member.predicted, k=k))
 
     def __len__(self) -> int:
         return len(self.probabilities)

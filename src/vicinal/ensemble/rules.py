@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numba import njit
 
 from vicinal import checks
 from vicinal.checks import Flags, Floats, Integers
+from vicinal.compiled import compiled
 from vicinal.ensemble.members import Ensemble, Member
 from vicinal.errors import InputError
 from vicinal.values import Trust
@@ -144,7 +144,7 @@ def _summed(ensemble: Ensemble, weights: Floats) -> _Decided:
     return support, columns, tied
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _settle(total, rows, whole, columns, tied):  # type: ignore[no-untyped-def]
     """The first largest column of each row, whether there are several, and each row divided by its ``whole``."""
     for i in range(len(rows)):
@@ -159,7 +159,7 @@ def _settle(total, rows, whole, columns, tied):  # type: ignore[no-untyped-def]
             total[i, j] /= whole[rows[i]]
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _add(part, rows, share, total):  # type: ignore[no-untyped-def]
     """Add some rows of ``part``, each times its ``share``, to the rows of ``total``."""
     for i in range(len(rows)):
@@ -196,7 +196,7 @@ def _polled(ensemble: Ensemble, choices: Integers, counts: Floats, decisive: Int
     return support, columns, tied
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _poll(choices, counts, votes):  # type: ignore[no-untyped-def]
     """Add each member's votes to the class it chooses; -1 is no choice."""
     for member in range(len(choices)):
