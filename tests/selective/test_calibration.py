@@ -166,6 +166,8 @@ def test_a_calibration_is_for_its_own_score():
     found = calibrate(Trust("energy", scores, scores), correct, "platt")
     with pytest.raises(InputError, match="expected the score 'energy', which was calibrated, got 'margin'"):
         found(Trust("margin", scores, scores))
+    with pytest.raises(InputError, match="seed: expected a whole number of at least 0, got -1"):
+        calibrate(scores, correct, seed=-1)
     with pytest.raises(InputError, match="did you mean 'isotonic'"):
         calibrate(scores, correct, "isotonc")
 

@@ -284,3 +284,5 @@ def test_bad_input_is_refused():
         diagnose(held_out, bank, k=0)
     with pytest.raises(InputError, match="most: expected"):
         diagnose(held_out, bank, most=0)
+    with pytest.raises(InputError, match="seed: expected"):
+        diagnose(held_out, bank, seed=-1)

@@ -171,6 +171,10 @@ def test_bad_input_is_refused():
     fusion = Fusion.fit(found, held_out.correct)
     with pytest.raises(InputError, match="'margin' is missing"):
         fusion({"distance": found["distance"], "density": found["density"]})
+    with pytest.raises(InputError, match="penalty: expected a finite number of at least 0, got -1"):
+        Fusion.fit(found, held_out.correct, penalty=-1)
+    with pytest.raises(InputError, match="seed: expected a whole number of at least 0, got -1"):
+        Fusion.fit(found, held_out.correct, seed=-1)
     with pytest.raises(InputError, match="expected at least one score, got none"):
         Fusion.fit({}, held_out.correct)
     with pytest.raises(ShapeError, match="trust: expected 399"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from mapie.risk_control import BinaryClassificationController
@@ -118,16 +120,33 @@ def test_a_threshold_is_for_its_own_score():
 
 
 def test_few_rows_no_errors_and_only_errors():
+    few = "20 calibration rows are fewer than 30: the promise holds, but says little"
+    one_sided = "all {} calibration rows are {}: they do not show whether 'score' ranks errors last"
+    none = "no calibration row is wrong: nothing can be promised of wrong predictions; nothing is accepted"
     scores = np.arange(400.0)
-    with pytest.warns(Caution, match="20 calibration rows are fewer than 30"):
-        assert threshold_at(scores[:20], np.ones(20, bool), risk=0.2).met
-    found = threshold_at(scores, np.ones(400, bool), risk=0.05)  # 400 rows without an error promise 5 %
+
+    def cautious(n, correct, **goal):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = threshold_at(scores[:n], correct[:n], **goal)
+        assert {one.category for one in caught} == {Caution}
+        assert tuple(str(one.message) for one in caught) == found.notes
+        return found
+
+    mixed, right, wrong = np.arange(400) > 0, np.ones(400, bool), np.zeros(400, bool)
+    assert cautious(20, mixed, coverage=0.5).notes == (few,)
+    found = cautious(20, right, risk=0.2)
+    assert (found.met, found.notes) == (True, (few, one_sided.format(20, "right")))
+    found = cautious(400, right, risk=0.05)  # 400 rows without an error promise 5 %
     assert (found.coverage, found.met, found.value) == (1.0, True, -np.inf)
-    with pytest.warns(Caution, match="no calibration row is wrong: nothing can be promised of wrong predictions"):
-        assert not threshold_at(scores, np.ones(400, bool), fpr=0.1).met
-    with pytest.warns(Caution, match="the smallest that can be promised from these rows is 1"):
-        found = threshold_at(scores, np.zeros(400, bool), risk=0.05)
+    assert found.notes == (one_sided.format(400, "right"),)
+    found = cautious(400, right, fpr=0.1)
+    assert (found.met, found.value, found.notes[1:]) == (False, np.inf, (none,))
+    found = cautious(400, wrong, risk=0.05)
     assert (found.promised, found.value) == (1.0, np.inf)
+    assert "the smallest that can be promised from these rows is 1" in found.notes[1]
+    assert cautious(400, wrong, coverage=0.5).notes == (one_sided.format(400, "wrong"),)
+    assert cautious(400, wrong, fpr=0.5).fpr <= 0.5
 
 
 def test_the_order_of_rows_does_not_matter():

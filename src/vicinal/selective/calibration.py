@@ -117,6 +117,7 @@ def calibrate(trust: Trust | Any, correct: Any, method: Method = "isotonic", *, 
         array([0.1, 0.5, 0.9])
     """
     method = checks.one_of(method, "method", METHODS)
+    seed = checks.whole(seed, "seed", low=0)
     rows = HeldOut.of([trust], correct)
     scores, right = rows.scores[0], rows.correct
     name = trust.name if isinstance(trust, Trust) else "score"

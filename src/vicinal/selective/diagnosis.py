@@ -119,7 +119,7 @@ def diagnose(
         raise InputError("embeddings: expected logits or predicted, got neither; pass one of them in")
     if len(bank) < 3:
         raise InputError(f"bank: expected at least three points, got {len(bank)}")
-    k = min(checks.whole(k, "k", low=1), len(bank) - 1)
+    k, seed = min(checks.whole(k, "k", low=1), len(bank) - 1), checks.whole(seed, "seed", low=0)
     tried = sorted({k, *(choice for choice in CHOICES if choice < len(bank))})
     shown = _draw(len(embeddings), _HELD // tried[-1], seed)
     inputs = embeddings if len(shown) == len(embeddings) else embeddings.take(shown)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from vicinal import metrics, score
+from vicinal import checks, metrics, score
 from vicinal.bank import Bank
 from vicinal.checks import Flags, Floats
 from vicinal.density import density_of
@@ -89,6 +90,8 @@ class Fusion:
         """
         if not trusts:
             raise InputError("trusts: expected at least one score, got none")
+        penalty = checks.fraction(penalty, "penalty", high=sys.float_info.max)
+        seed = checks.whole(seed, "seed", low=0)
         rows = HeldOut.of(list(trusts.values()), correct)
         clipped = np.clip(np.stack(rows.scores, axis=1), -_WIDEST, _WIDEST)
         centres, scales = _middles(clipped)

@@ -174,7 +174,12 @@ def _cautions(name: str, goal: str, target: float, cut: Cut, right: Flags) -> tu
     found = []
     if len(right) < FEW:
         found.append(f"{len(right)} calibration rows are fewer than {FEW}: the promise holds, but says little")
-    if goal == "fpr" and right.all():
+    if right.all() or not right.any():
+        kind = "right" if right.all() else "wrong"
+        found.append(
+            f"all {len(right)} calibration rows are {kind}: they do not show whether {name!r} ranks errors last"
+        )
+    if not cut.met and goal == "fpr" and right.all():
         found.append("no calibration row is wrong: nothing can be promised of wrong predictions; nothing is accepted")
     elif not cut.met:
         found.append(
