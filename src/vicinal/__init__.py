@@ -21,12 +21,15 @@ _HOMES = {
     "Bank": "bank",
     "Embeddings": "values",
     "Evaluation": "evaluation",
+    "Fusion": "selective",
     "Guard": "guard",
     "NeighborConfidence": "estimator",
     "Neighbors": "values",
     "Network": "learn.network",
     "Trust": "values",
     "VicinalError": "errors",
+    "calibrate": "selective",
+    "diagnose": "selective",
     "distance": "score",
     "energy": "score",
     "entropy": "score",
@@ -35,18 +38,22 @@ _HOMES = {
     "mahalanobis": "score",
     "margin": "score",
     "max_logit": "score",
+    "threshold_at": "selective",
     "top_two_gap": "score",
     "trust_ratio": "score",
 }
 
 __all__ = [  # noqa: RUF022  sorted without regard to case
     "Bank",
+    "calibrate",
+    "diagnose",
     "distance",
     "Embeddings",
     "energy",
     "entropy",
     "evaluate",
     "Evaluation",
+    "Fusion",
     "Guard",
     "kth_distance",
     "mahalanobis",
@@ -55,6 +62,7 @@ __all__ = [  # noqa: RUF022  sorted without regard to case
     "NeighborConfidence",
     "Neighbors",
     "Network",
+    "threshold_at",
     "top_two_gap",
     "Trust",
     "trust_ratio",
@@ -91,6 +99,7 @@ if TYPE_CHECKING:
         top_two_gap,
         trust_ratio,
     )
+    from vicinal.selective import Fusion, calibrate, diagnose, threshold_at
     from vicinal.values import Embeddings, Neighbors, Trust
 
 
