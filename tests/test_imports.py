@@ -17,7 +17,7 @@ SOURCE = Path(vicinal.__file__).parent
 LAYERS = (
     {"errors"},
     {"checks"},
-    {"store", "progress", "guarantee"},
+    {"store", "progress", "guarantee", "compiled"},
     {"values", "search", "metrics", "data"},
     {"bank", "mass", "held_out"},
     {"score", "density", "evaluation"},

@@ -77,6 +77,27 @@ def test_all_agrees_with_a_float64_sum_on_a_larger_bank(m):
     assert (trust.rival.labels == by_class.argmax(axis=1)).all()
 
 
+@pytest.mark.parametrize("kernel", ["exp", "inverse"])
+@pytest.mark.parametrize("scale", [1e-25, 1e-6, 1.0, 1e6, 1e19, 1e30])
+@pytest.mark.parametrize("away", [0.0, 1e2, 1e5, 1e8])
+def test_all_is_every_neighbour_however_far_and_however_large(scale, away, kernel):
+    if scale * away > 1e37:
+        pytest.skip("beyond float32")
+    rng = np.random.default_rng(10)
+    labels = np.r_[np.zeros(1500, int), np.arange(1500) % 3]  # the first class comes first, and is removed again
+    points = rng.standard_normal((3000, 20)) * scale
+    points[700] *= 1e3
+    points[2800] *= 1e3
+    bank = Bank(points, labels).remove(np.arange(1400))
+    queries = rng.standard_normal((150, 20)) * scale + away * scale / math.sqrt(20)
+    predicted = rng.integers(0, 4, 150)  # there is no class 3
+    whole = vicinal.distance(bank, queries, predicted, k=1600, kernel=kernel)
+    found = vicinal.distance(bank, queries, predicted, k="all", kernel=kernel)
+    np.testing.assert_allclose(found.log_odds, whole.log_odds, rtol=1e-6, atol=1e-4)
+    np.testing.assert_allclose(found.confidence, whole.confidence, atol=1e-4)
+    np.testing.assert_allclose(found.rival.log_odds, whole.rival.log_odds, rtol=1e-6, atol=1e-4)
+
+
 def test_distance_says_which_class_is_the_rival_and_how_strong():
     bank = Bank([[0.0], [1.0], [2.0], [3.0], [9.0]], labels=[0, 1, 1, 2, 3])
     rival = vicinal.distance(bank, [[0.5]], [0], k=4).rival

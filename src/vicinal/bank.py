@@ -13,7 +13,7 @@ from vicinal import checks, store
 from vicinal.checks import Floats, Integers, Vectors
 from vicinal.errors import FileError, InputError, ShapeError
 from vicinal.search import BruteSearch, Found, Masses, Points, kernels
-from vicinal.search.points import Gathered
+from vicinal.search.points import Gathered, frozen
 from vicinal.search.protocol import Codes
 from vicinal.values import Nearest, Neighbors
 
@@ -55,10 +55,13 @@ class Bank:
     def __init__(self, vectors: Any, labels: Any, *, facts: Mapping[str, str] | None = None) -> None:
         found = checks.vectors(vectors, "vectors")
         classes = checks.labels(labels, "labels", rows=len(found))
-        centre = _mean(found)
-        squares = _squared_lengths(found, centre)
         said = checks.facts({} if facts is None else facts)
-        self._fill(Points((found,), classes.copy(), centre, squares), np.arange(len(found)), len(found), said)
+        centre = _mean(found)
+        points = Points((found,), classes.copy(), centre, _squared_lengths(found, centre))
+        if len(points.outliers):  # which draw the mean away from where nearly all points are
+            centre = _mean(found, np.delete(np.arange(len(found)), points.outliers))
+            points = Points((found,), points.labels, centre, _squared_lengths(found, centre))
+        self._fill(points, np.arange(len(found)), len(found), said)
 
     def _fill(self, points: Points, rows: Integers, next_row: int, facts: dict[str, str]) -> None:
         self._points, self._rows, self._next_row, self.facts = points, rows, next_row, dict(facts)
@@ -286,17 +289,20 @@ class Bank:
         return places
 
 
-def _mean(vectors: Vectors) -> Floats:
+def _mean(vectors: Vectors, rows: Integers | None = None) -> Floats:
+    """The mean of all vectors, or of some rows, a block at a time."""
+    n = len(vectors) if rows is None else len(rows)
     total = np.zeros(vectors.shape[1])
-    for start in range(0, len(vectors), 65_536):
-        total += vectors[start : start + 65_536].sum(axis=0, dtype=np.float64)
-    mean: Floats = total / len(vectors)
+    for start in range(0, n, 65_536):
+        block = slice(start, start + 65_536)
+        total += vectors[block if rows is None else rows[block]].sum(axis=0, dtype=np.float64)
+    mean: Floats = total / n
     return mean
 
 
 def _squared_lengths(vectors: Vectors, centre: Floats) -> Floats:
     squares = np.empty(len(vectors))
-    kernels.squared_lengths(vectors, centre, squares)
+    kernels.squared_lengths(frozen(vectors), centre, squares)
     return squares
 
 

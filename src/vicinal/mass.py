@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numba import njit
 
 from vicinal.checks import Floats
+from vicinal.compiled import compiled
 from vicinal.search.protocol import Codes, Masses
 
 __all__ = ["KERNELS", "Kernel", "Sums", "log_weights", "sum_neighbors"]
@@ -56,7 +56,7 @@ def sum_neighbors(log_weight: Floats, codes: Codes, predicted: Codes, classes: i
     return Sums(share, Masses(logs[:, 0], logs[:, 1], logs[:, 2], rivals))
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _sum(  # type: ignore[no-untyped-def]
     log_weight, codes, predicted, totals, share, logs, rivals
 ):

@@ -148,6 +148,40 @@ def test_one_point_a_billion_times_farther_than_the_rest_hides_nothing():
     assert np.isfinite(near.distances).all()
 
 
+@pytest.mark.parametrize("times", [5, 100, 1e5, 1e12])
+def test_a_few_outliers_cost_nothing_and_hide_nothing(times, monkeypatch):
+    def refuse(self, i):
+        raise AssertionError("a query had to be measured against every point")
+
+    monkeypatch.setattr(brute._Pass, "_measure_all", refuse)
+    rng = np.random.default_rng(11)
+    points = rng.standard_normal((4000, 30)).astype(np.float32)
+    far = np.array([3, 1000, 3999])
+    points[far] *= np.float32(times)
+    labels = rng.integers(0, 3, 4000)
+    labels[far] = 9  # the nearest of their class are outliers
+    queries = rng.standard_normal((200, 30)).astype(np.float32)
+    queries[:3] = points[far]
+    predicted, own = rng.choice([0, 9], 200), np.full(200, 17)
+    own[:3] = far
+    near = Bank(points, labels).nearest(queries, 20, predicted=predicted, exclude_self=own)
+    distances = np.sqrt(((queries[:, None].astype(float) - points[None]) ** 2).sum(axis=2))
+    distances[np.arange(200), own] = np.inf
+    assert (near.indices == np.argsort(distances, axis=1, kind="stable")[:, :20]).all()
+    same = labels == predicted[:, None]
+    assert (near.same.indices == np.where(same, distances, np.inf).argmin(axis=1)).all()
+    assert (near.other.indices == np.where(same, np.inf, distances).argmin(axis=1)).all()
+
+
+def test_as_many_neighbours_as_there_are_points_include_the_outliers():
+    rng = np.random.default_rng(12)
+    points = rng.standard_normal((300, 3)).astype(np.float32)
+    points[7] *= 1e6
+    near = Bank(points, np.zeros(300)).nearest(points[:100], 300)
+    assert (np.sort(near.indices, axis=1) == np.arange(300)).all()
+    assert (near.indices[np.arange(100) != 7, -1] == 7).all()
+
+
 @pytest.mark.parametrize("m", [40, 1500])
 def test_leaving_oneself_out_is_by_row_so_that_a_duplicate_still_counts(m):
     points = np.repeat(np.arange(m / 2, dtype=np.float32), 2)[:, None]

@@ -29,9 +29,9 @@ import numpy.typing as npt
 from vicinal.checks import Floats, Integers, Vectors
 from vicinal.progress import track
 from vicinal.search import kernels
-from vicinal.search.points import Points
+from vicinal.search.points import Points, frozen
 from vicinal.search.protocol import Codes, Found, Masses
-from vicinal.search.threads import cores, spread
+from vicinal.search.threads import Halt, cores, spread
 
 __all__ = ["BruteSearch"]
 
@@ -80,9 +80,9 @@ class BruteSearch:
         near, near_places = np.full((m, 2), np.inf), np.full((m, 2), -1, np.int64)
         masses = Masses(np.empty(m), np.empty(m), np.empty(m), np.empty(m, np.int32)) if inverse is not None else None
 
-        def work(rows: slice) -> None:
+        def work(rows: slice, halt: Halt) -> None:
             part = _Pass(self, queries[rows], k, skip[rows], None if predicted is None else predicted[rows], inverse)
-            part.run()
+            part.run(halt)
             distances[rows], places[rows] = part.distances, part.places
             near[rows], near_places[rows] = part.near, part.near_places
             if masses is not None:
@@ -93,9 +93,10 @@ class BruteSearch:
             return Found(distances, places), None
         return Found(distances, places, near, near_places), masses
 
-    def _each(self, m: int, k: int, work: Callable[[slice], None], classes: int) -> None:
+    def _each(self, m: int, k: int, work: Callable[[slice, Halt], None], classes: int) -> None:
         """Run ``work`` on all queries, a chunk at a time, as many chunks at once as there are cores."""
-        room = _ROOM // cores() // (12 * _capacity(k, len(self.points)) + 8 * classes)
+        each = 12 * (_capacity(k, len(self.points)) + len(self.points.outliers)) + 8 * classes
+        room = _ROOM // cores() // each
         many = m >= _FEW and room >= _FEW // 2
         size = max(1, min(room, _QUERIES, -(-m // cores()))) if many else max(1, min(room, _FEW))
         chunks = [slice(start, min(m, start + size)) for start in range(0, m, size)]
@@ -107,13 +108,21 @@ class BruteSearch:
     @cached_property
     def scale(self) -> float:
         """σ², a power of two that brings the longest centred point to about length 1."""
-        longest = self.points.radius**2
+        longest = self.points.reach**2
         return 1.0 if longest == 0 else float(2.0 ** -np.round(np.log2(longest)))
 
     @cached_property
     def half(self) -> npt.NDArray[np.float32]:
-        """(n,), h; infinite for removed points."""
-        return (self.points.squares * (self.scale / 2)).astype(np.float32)
+        """(n,), h; infinite for removed points, and for outliers, which are measured for every query."""
+        squares = self.points.squares.copy()
+        squares[self.points.outliers] = np.inf
+        return (squares * (self.scale / 2)).astype(np.float32)
+
+    @cached_property
+    def outliers(self) -> tuple[Vectors, Integers, Codes]:
+        """Vectors, places and classes of the outliers."""
+        places = self.points.outliers
+        return frozen(self.points.gather(places)), places, self.points.codes[places]
 
     @cached_property
     def sample(self) -> tuple[Vectors, npt.NDArray[np.float32]] | None:
@@ -139,20 +148,26 @@ class _Pass:
         inverse: bool | None,
     ) -> None:
         points, scale = search.points, search.scale
-        self.search, self.points, self.queries, self.k, self.skip = search, points, queries, k, skip
+        self.search, self.points, self.queries, self.k, self.skip = search, points, frozen(queries), k, skip
         self.predicted, self.inverse = predicted, inverse
-        m, capacity = len(queries), _capacity(k, len(points))
+        m, far = len(queries), len(points.outliers)
+        self.usual = min(k, int(points.living.sum()) - far)  # neighbours to look for among the points that are sifted
+        capacity = _capacity(k, len(points)) + far
         shifted = queries.astype(np.float64) - points.centre
         lengths = np.einsum("ij,ij->i", shifted, shifted)
-        reach = points.radius + float(np.sqrt(points.centre @ points.centre))  # no living point is longer than this
+        origin = float(np.sqrt(points.centre @ points.centre))
+        reach, longest = (
+            points.reach + origin,
+            points.radius + origin,
+        )  # no point that is sifted, or no point, is longer
         with np.errstate(over="ignore", invalid="ignore"):
             scaled = (shifted * scale).astype(np.float32)
         size = reach * np.sqrt(lengths) * scale
-        self.undecided = ~((size < 1e36) & np.isfinite(scaled).all(axis=1))
+        self.undecided = ~((longest * np.sqrt(lengths) * scale < 1e36) & np.isfinite(scaled).all(axis=1))
         scaled[self.undecided] = 0
         self.scaled = scaled
         d = points.dimension
-        error = size * (d + 3) * _UNIT + 1.5 * _UNIT * points.radius**2 * scale + _TINY * d * (1 + reach)
+        error = size * (d + 3) * _UNIT + 1.5 * _UNIT * points.reach**2 * scale + _TINY * d * (1 + reach)
         self.slack = np.where(self.undecided, 0, 2.02 * error).astype(np.float32)
         # v of a point at squared distance s is level[:, 0] - level[:, 1] * s
         top = scale * (lengths / 2 + shifted @ points.centre)
@@ -167,20 +182,23 @@ class _Pass:
         self.distances, self.places = np.empty((m, k)), np.empty((m, k), np.int64)
         if inverse is not None:
             # distances whose rounding error, about u (|x| |q̂| + 2h) / σ² / distance, may exceed 1e-5
-            rounding = 4 * _UNIT * (size + points.radius**2 * scale) / scale
+            rounding = 4 * _UNIT * (size + points.reach**2 * scale) / scale
             self.doubt = np.sqrt(rounding * 1e5) if inverse else rounding * 1e5
+            # beyond these, squares leave float32's range
+            self.undecided |= (top > 1e30) | (not 1e-24 < scale < 1e24)
             self.reference = np.full((m, 2), np.inf)
             self.totals = np.zeros((m, len(points.classes)))
 
-    def run(self) -> None:
-        """Go through the bank once, then settle every query."""
+    def run(self, halt: Halt) -> None:
+        """Go through the bank once, then settle every query; come to an early end where ``halt`` is set."""
         if not self.undecided.all():
-            self._sift()
+            self._sift(halt)
             self._settle()
         else:
             self.counts[:] = -1
         for i in np.flatnonzero((self.counts < 0) | self.undecided):
-            self._measure_all(int(i))
+            if not halt.is_set():
+                self._measure_all(int(i))
 
     def fill(self, masses: Masses, rows: slice) -> None:
         """The masses of this chunk into those of all queries."""
@@ -207,7 +225,7 @@ class _Pass:
         if sample is None:
             return np.full(m, kernels.LOWEST)
         vectors, half = sample
-        expected = self.k * len(vectors) / len(self.points)
+        expected = self.usual * len(vectors) / len(self.points)
         wanted = int(np.ceil(expected + 4 * np.sqrt(expected) + 2))
         if wanted >= len(vectors):
             return np.full(m, kernels.LOWEST)
@@ -215,12 +233,19 @@ class _Pass:
         values -= half
         return np.partition(values, len(vectors) - wanted, axis=1)[:, len(vectors) - wanted]
 
-    def _sift(self) -> None:
-        m, half = len(self.queries), self.search.half
+    def _sift(self, halt: Halt) -> None:
+        m, half, (vectors, places, classes) = len(self.queries), self.search.half, self.search.outliers
+        if self.predicted is not None:
+            kernels.meet(
+                vectors, places, classes, self.skip, self.queries, self.predicted, self.level, self.slack,
+                self.near, self.near_places, self.near_bars,
+            )  # fmt: skip
         width = _WIDTH if m >= _FEW // 2 else max(_WIDTH, 2**20 // m // _WIDTH * _WIDTH)
         buffer = np.empty((m, min(width, len(self.points))), np.float32)
-        common = (self.skip, self.k, self.slack, self.bars, self.counts, self.values, self.candidates)
+        common = (self.skip, self.usual, self.slack, self.bars, self.counts, self.values, self.candidates)
         for first, block in self.points.blocks(width):
+            if halt.is_set():
+                return
             size = len(block)
             products = buffer if size == buffer.shape[1] else np.empty((m, size), np.float32)
             np.matmul(self.scaled, block.T, out=products)
@@ -238,9 +263,15 @@ class _Pass:
                     products, here, first, self.skip, block, self.queries, *sides,
                     self.doubt, self.inverse, self.reference, self.near, self.totals,
                 )  # fmt: skip
+        if self.predicted is not None and self.inverse is not None:
+            kernels.weigh_few(
+                vectors, places, classes, self.skip, self.queries, self.predicted, self.inverse,
+                self.reference, self.near, self.totals,
+            )  # fmt: skip
 
     def _settle(self) -> None:
-        kernels.thin(self.k, self.slack, self.bars, self.counts, self.values, self.candidates)
+        kernels.thin(self.usual, self.slack, self.bars, self.counts, self.values, self.candidates)
+        kernels.append(self.counts, self.candidates, self.skip, self.points.outliers)
         measured = np.full((len(self.counts), max(self.k, int(self.counts.max()))), np.inf)
         exact = self.queries.astype(np.float64)
         for first, segment in self.points.blocks(len(self.points)):

@@ -9,19 +9,20 @@ is proved not to be among the k nearest, and whatever is left is measured again,
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from vicinal.compiled import compiled
 
 LANES = 128  # vector registers hold their maxima while a strip is folded
 STRIP = 1024  # points that are folded together: a lane that reaches the bar stands for STRIP / LANES of them
 ALONE = np.zeros(1, np.int64)  # the lane of points that were not folded
 _ROWS = 256  # rows of the bank that are measured together
-LOWEST = np.float32(-3.4e38)  # below every value of a living point, above that of a removed one, which is -inf
+LOWEST = np.float32(-3.4e38)  # below every value of a point that is sifted, above that of any other, which is -inf
 
 # Without "ninf": removed points carry infinities. Reassociation lets sums run in vector registers.
 _FAST = {"nnan", "nsz", "reassoc", "contract", "arcp"}
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def squared_distance(x, q):
     """|x - q|², from the differences, in float64."""
     total = 0.0
@@ -31,21 +32,21 @@ def squared_distance(x, q):
     return total
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def distances_to(points, q, out):
     """|x - q| of every point, into ``out``."""
     for j in range(points.shape[0]):
         out[j] = np.sqrt(squared_distance(points[j], q))
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def squared_lengths(points, centre, out):
     """|x - centre|² of every point, into ``out``; the centre is float64."""
     for j in range(points.shape[0]):
         out[j] = squared_distance(points[j], centre)
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def shrink(values, places, n, k, slack):
     """Keep the k largest of ``values[:n]``, and all within ``slack`` of the k-th, in front.
 
@@ -81,7 +82,7 @@ def shrink(values, places, n, k, slack):
     return kept, bar
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def _collect(row, half, lanes, start, stop, step, first, skip, k, slack, bar, n, values, places):
     """Add the points that reach the bar to a query's candidates: of each lane, start + lane, and every step on from it.
 
@@ -105,7 +106,7 @@ def _collect(row, half, lanes, start, stop, step, first, skip, k, slack, bar, n,
     return n, bar
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def scan(products, half, first, skip, k, slack, bars, counts, values, places):
     """Look through one block of products (queries, points) for candidates among the k nearest.
 
@@ -139,7 +140,7 @@ def scan(products, half, first, skip, k, slack, bars, counts, values, places):
         counts[i], bars[i] = n, bar
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def scan_classes(
     products, half, first, skip, k, slack, bars, counts, values, places,
     points, queries, codes, predicted, level, near, near_places, near_bars,
@@ -200,7 +201,7 @@ def scan_classes(
         counts[i], bars[i] = n, bar
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def _approach(
     row, half, lanes, start, stop, step, first, skip, points, codes, wanted, query,
     level, slack, near, near_places, near_bars,
@@ -217,7 +218,7 @@ def _approach(
                     near_bars[side] = np.float32(level[0] - level[1] * found * found) - slack
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def settle(points, first, queries, counts, places, found):
     """Measure the candidates that lie in one segment of the bank, each directly, into ``found``.
 
@@ -247,7 +248,7 @@ def settle(points, first, queries, counts, places, found):
         found[i, c] = np.sqrt(squared_distance(points[places[i, c] - first], queries[i]))
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def thin(k, slack, bars, counts, values, places):
     """Drop the candidates that cannot be among the k nearest; a count of -1 marks a query that must be done again."""
     for i in range(counts.shape[0]):
@@ -258,7 +259,7 @@ def thin(k, slack, bars, counts, values, places):
         counts[i] = n if bar >= bars[i] else -1
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def rank(k, counts, places, found, order, distances, indices):
     """The k nearest of each query's measured candidates, nearest first, ties by the lowest place.
 
@@ -278,7 +279,7 @@ def rank(k, counts, places, found, order, distances, indices):
             indices[i, c] = places[i, order[i, c]]
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+@compiled(fastmath=_FAST, error_model="numpy")
 def weigh(
     products, half, first, skip, points, queries, codes, predicted, level, doubt, inverse, reference, near, totals
 ):  # fmt: skip
@@ -286,8 +287,12 @@ def weigh(
 
     ``reference`` holds, for the predicted class (0) and for all others (1), the distance that has weight 1: the nearest
     known so far, so that the largest weight of either side never underflows; ``near`` are the newest of them, and
-    ``totals`` (queries, classes) are brought down to them first. A point so near that rounding in float32 would be felt
-    (closer than ``doubt`` allows) is measured again, directly.
+    ``totals`` (queries, classes) are brought down to them first. With r the reference and v_r what v is there,
+
+        r - d = (r² - d²) / (r + d) = (v - v_r) / (level[1] (r + d)),
+
+    which does not lose the difference of two large distances, as r - d would. A point so near that rounding in float32
+    would be felt (closer than ``doubt`` allows) is measured again, directly.
     """
     width = products.shape[1]
     distances, exponents = np.empty(LANES, np.float32), np.empty(LANES, np.float32)
@@ -297,36 +302,93 @@ def weigh(
         row, wanted, totals_i = products[i], predicted[i], totals[i]
         if not inverse:
             _lower_reference(wanted, near[i], reference[i], totals_i)
-        same_reference, other_reference = np.float32(reference[i, 0]), np.float32(reference[i, 1])
-        top, scale = np.float32(level[i, 0]), np.float32(1.0 / level[i, 1])
-        close, nearest = np.float32(doubt[i]), min(same_reference, other_reference)
+        same_reference, same_level = _at_reference(reference[i, 0], level[i])
+        other_reference, other_level = _at_reference(reference[i, 1], level[i])
+        top, scale = np.float32(level[i, 0]), np.float32(1.0 / np.sqrt(level[i, 1]))
+        slope, close = np.float32(1.0 / level[i, 1]), np.float32(doubt[i])
+        nearest = np.float32(min(reference[i, 0], reference[i, 1]))
         for start in range(0, width, LANES):
             size = min(LANES, width - start)
             part, part_half = row[start : start + size], half[start : start + size]
             part_codes = codes[start : start + size]
             for t in range(size):
-                gap = (top - (part[t] - part_half[t])) * scale
-                distances[t] = np.sqrt(gap if gap > np.float32(0) else np.float32(0))
+                v = part[t] - part_half[t]
+                v = v if v > np.float32(-1e30) else np.float32(-1e30)
+                gap = top - v
+                distances[t] = np.sqrt(gap if gap > np.float32(0) else np.float32(0)) * scale
+                exponents[t] = v
             if inverse:
                 for t in range(size):
                     weights[t] = np.float32(1) / distances[t]
             else:
                 for t in range(size):
-                    shift = same_reference if part_codes[t] == wanted else other_reference
-                    exponents[t] = shift - distances[t]
+                    same = part_codes[t] == wanted
+                    both = distances[t] + (same_reference if same else other_reference) + np.float32(1e-30)
+                    exponents[t] = (exponents[t] - (same_level if same else other_level)) * slope / both
                 _exponentials(exponents, weights, bits, size)
             for t in range(size):
                 code, weight = part_codes[t], np.float64(weights[t])
-                if first + start + t == skip[i]:
+                if first + start + t == skip[i] or part_half[t] == np.inf:
                     weight = 0.0
                 elif distances[t] <= close and distances[t] <= nearest + np.float32(25) + close:
                     exact = np.sqrt(squared_distance(points[start + t], queries[i]))
-                    side = 0 if code == wanted else 1
-                    weight = 1 / max(exact, 1e-300) if inverse else np.exp(reference[i, side] - exact)
+                    weight = _exact_weight(exact, reference[i, 0 if code == wanted else 1], inverse)
                 totals_i[code] += weight
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
+def _at_reference(reference, level):
+    """A reference and v there, in float32; zeros where no point of its side is known, so that all stays finite."""
+    if reference == np.inf:
+        return np.float32(0), np.float32(0)
+    return np.float32(reference), np.float32(level[0] - level[1] * reference * reference)
+
+
+@compiled(fastmath=_FAST, error_model="numpy")
+def _exact_weight(distance, reference, inverse):
+    return 1 / max(distance, 1e-300) if inverse else np.exp(reference - distance)
+
+
+@compiled(fastmath=_FAST)
+def meet(points, places, codes, skip, queries, predicted, level, slack, near, near_places, near_bars):
+    """Measure a few points for every query, as candidates for the nearest of their side."""
+    for i in range(queries.shape[0]):
+        for j in range(points.shape[0]):
+            if places[j] == skip[i]:
+                continue
+            side = 0 if codes[j] == predicted[i] else 1
+            found = np.sqrt(squared_distance(points[j], queries[i]))
+            if found < near[i, side] or (found == near[i, side] and places[j] < near_places[i, side]):
+                near[i, side] = found
+                near_places[i, side] = places[j]
+                near_bars[i, side] = np.float32(level[i, 0] - level[i, 1] * found * found) - slack[i]
+
+
+@compiled(fastmath=_FAST)
+def weigh_few(points, places, codes, skip, queries, predicted, inverse, reference, near, totals):
+    """Add the weights of a few points, each measured directly."""
+    for i in range(queries.shape[0]):
+        if not inverse:
+            _lower_reference(predicted[i], near[i], reference[i], totals[i])
+        for j in range(points.shape[0]):
+            if places[j] != skip[i]:
+                side = 0 if codes[j] == predicted[i] else 1
+                found = np.sqrt(squared_distance(points[j], queries[i]))
+                totals[i, codes[j]] += _exact_weight(found, reference[i, side], inverse)
+
+
+@compiled()
+def append(counts, places, skip, further):
+    """Add a few places to the candidates of every query that has any."""
+    for i in range(counts.shape[0]):
+        if counts[i] >= 0:
+            for place in further:
+                if place != skip[i]:
+                    places[i, counts[i]] = place
+                    counts[i] += 1
+
+
+@compiled(fastmath=_FAST)
 def _lower_reference(wanted, near, reference, totals):
     """Bring the totals down to the nearest distances known by now."""
     for side in range(2):
@@ -339,7 +401,7 @@ def _lower_reference(wanted, near, reference, totals):
             reference[side] = newest
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def _exponentials(exponents, results, bits, size):
     """The exponential of ``exponents[:size]`` into ``results``, to 2e-7 of its value; below -86, about 1e-38.
 

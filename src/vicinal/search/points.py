@@ -11,7 +11,10 @@ import numpy.typing as npt
 
 from vicinal.checks import Floats, Integers, Vectors
 
-__all__ = ["Gathered", "Points"]
+__all__ = ["Gathered", "Points", "frozen"]
+
+_FAR = 4.0  # times as far from the centre as nearly all others: an outlier
+_RARE = 64  # at most one point in so many may be one
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +89,24 @@ class Points:
         """The largest distance of a living point from the centre."""
         return float(np.sqrt(self.squares[self.living].max()))
 
+    @cached_property
+    def outliers(self) -> Integers:
+        """Places of the few points that lie many times farther out than nearly all others.
+
+        The error of a product in float32 is bounded by the longest vector, so one such point would spoil the bound for
+        all; searches measure these directly instead.
+        """
+        lengths = self.squares[self.living]
+        usual = np.partition(lengths, -(len(lengths) // _RARE) - 1)[-(len(lengths) // _RARE) - 1]
+        return np.flatnonzero(self.living & (self.squares > _FAR**2 * usual))
+
+    @cached_property
+    def reach(self) -> float:
+        """The largest distance from the centre of a living point that is no outlier."""
+        usual = self.living.copy()
+        usual[self.outliers] = False
+        return float(np.sqrt(self.squares[usual].max()))
+
     def gather(self, places: Integers) -> Vectors:
         """The vectors at some places, as a new array."""
         out = np.empty((len(places), self.dimension), np.float32)
@@ -97,12 +118,19 @@ class Points:
         return out
 
     def blocks(self, width: int) -> Iterator[tuple[int, Vectors]]:
-        """The points in blocks of at most ``width``, each with the place of its first."""
+        """The points in blocks of at most ``width``, read-only, each with the place of its first."""
         first = 0
-        for segment in self.segments:
+        for segment in map(frozen, self.segments):
             for start in range(0, len(segment), width):
                 yield first + start, segment[start : start + width]
             first += len(segment)
+
+
+def frozen(vectors: Vectors) -> Vectors:
+    """The same array, read-only: compiled loops are compiled once for these, and not again for those of a file."""
+    view = vectors.view()
+    view.flags.writeable = False
+    return view
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,13 +10,15 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["cores", "spread"]
+__all__ = ["Halt", "cores", "spread"]
 
+Halt = threading.Event  # set when nobody waits for the results any more
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _lock = threading.Lock()
 _users = 0
 _limit: Any = None
+_before = 1  # threads of the matrix library when the first user came
 
 
 @lru_cache(maxsize=1)
@@ -26,33 +28,44 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-@lru_cache(maxsize=1)
 def cores() -> int:
-    """How many threads to use: as many as the matrix library does, so OMP_NUM_THREADS and its like are obeyed."""
-    found = [int(library["num_threads"]) for library in _controller().info() if library["user_api"] == "blas"]
-    return max([1, *found])
+    """How many threads to use: as many as the matrix library may now, so OMP_NUM_THREADS and its like are obeyed."""
+    with _lock:
+        return _before if _users else _threads()
 
 
-def spread(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+def _threads() -> int:
+    libraries = _controller().lib_controllers
+    return max([1, *(int(library.num_threads) for library in libraries if library.user_api == "blas")])
+
+
+def spread(work: Callable[[_Item, Halt], _Result], items: Sequence[_Item]) -> list[_Result]:
     """The results of ``work`` on each item, in order, on all cores at once.
 
-    ``work`` must spend its time where Python's lock is released: in NumPy products and compiled loops. Any number of
-    threads may call this at the same time; the last to leave gives the matrix library its threads back.
+    ``work`` must spend its time where Python's lock is released: in NumPy products and compiled loops. It is handed an
+    event besides, and should come to an end soon after that is set, which happens on Ctrl-C. Any number of threads may
+    call this at the same time; the last to leave gives the matrix library its threads back.
     """
-    if len(items) < 2 or cores() < 2:
-        return [work(item) for item in items]
+    halt = Halt()
+    if len(items) < 2:
+        return [work(item, halt) for item in items]
     _enter()
     try:
         with ThreadPoolExecutor(cores(), thread_name_prefix="vicinal") as pool:
-            return list(pool.map(work, items))
+            try:
+                return list(pool.map(lambda item: work(item, halt), items))
+            except BaseException:
+                halt.set()
+                raise
     finally:
         _leave()
 
 
 def _enter() -> None:
-    global _users, _limit
+    global _users, _limit, _before
     with _lock:
         if _users == 0:
+            _before = _threads()
             _limit = _controller().limit(limits=1, user_api="blas")
         _users += 1
 
