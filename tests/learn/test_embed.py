@@ -145,6 +145,66 @@ def test_what_comes_after_the_layer_in_place_does_not_change_it() -> None:
     assert (found.vectors < 0).any()
 
 
+def test_of_two_heads_alike_the_one_that_made_the_logits_must_run_last() -> None:
+    class TwoHeads(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body, self.head = nn.Linear(D, 7), nn.Linear(7, C)
+            self.aux = nn.Sequential(nn.Linear(7, 5), nn.Linear(5, C))
+
+        def forward(self, x: Tensor) -> dict[str, Tensor]:
+            hidden = self.body(x)
+            return {"logits": self.head(hidden), "aux": self.aux(hidden)}
+
+    with pytest.raises(InputError, match="layer: 'head', 'aux.1' all give .* the logits are not those of 'aux.1'"):
+        from_model(TwoHeads(), batches(), logits="logits")
+    assert from_model(TwoHeads(), batches(), logits="aux").vectors.shape[1] == 5
+    assert from_model(TwoHeads(), batches(), logits="logits", layer="body").vectors.shape[1] == 7
+
+
+def test_a_model_that_keeps_what_it_computes_can_still_be_trained() -> None:
+    class Keeps(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.head = nn.Linear(D, C)
+            self.scale: Tensor | None = None
+
+        def forward(self, x: Tensor) -> Tensor:
+            if self.scale is None:
+                self.scale = torch.ones(D) * 2
+            found: Tensor = self.head(x * self.scale)
+            return found
+
+    model = Keeps()
+    from_model(model, batches())
+    model(data()[0]).sum().backward()
+    assert model.head.weight.grad is not None
+    assert (model.head.weight.grad != 0).any()
+
+
+def test_sparse_and_conjugate_buffers_are_no_obstacle() -> None:
+    model = mlp()
+    model.register_buffer("sparse", torch.eye(3).to_sparse())
+    model.register_buffer("conjugate", torch.view_as_real(torch.tensor([1 + 2j])).view(1, 2))
+    model.register_buffer("turned", torch.tensor([1 + 2j]).conj())
+    found = from_model(model, batches())
+    model.sparse = (2 * torch.eye(3)).to_sparse()
+    assert fingerprint(model) != found.facts["fingerprint"]
+
+
+def test_batches_of_different_widths_are_refused() -> None:
+    model = nn.Flatten()
+    loader = [torch.ones(2, 3), torch.ones(2, 4)]
+    with pytest.raises(ShapeError, match="as many columns in every batch, got 3 in one batch and 4 in another"):
+        from_model(model, loader, layer="", logits=False)
+
+
+@pytest.mark.parametrize("loader", [5, None])
+def test_what_is_no_loader_is_refused(loader: Any) -> None:
+    with pytest.raises(InputError, match="loader: expected an iterable of batches"):
+        from_model(mlp(), loader)
+
+
 def test_what_comes_after_the_last_linear_layer_in_place_does_not_change_its_input() -> None:
     class InPlace(nn.Module):
         def __init__(self) -> None:
@@ -152,7 +212,7 @@ def test_what_comes_after_the_last_linear_layer_in_place_does_not_change_its_inp
             self.head = nn.Linear(D, C)
 
         def forward(self, x: Tensor) -> Tensor:
-            assert torch.is_inference_mode_enabled()
+            assert not torch.is_grad_enabled()
             out: Tensor = self.head(x)
             x.zero_()
             return out

@@ -123,6 +123,8 @@ def _kept_tensors(module: nn.Module, device: torch.device | None) -> Iterator[No
 
 
 def _put_back(buffer: Tensor | None, value: Tensor | None) -> None:
-    if buffer is not None and value is not None and not torch.equal(buffer, value):
+    if buffer is None or value is None:
+        return
+    if buffer.layout != torch.strided or not torch.equal(buffer, value):  # sparse ones cannot be compared
         with torch.no_grad():
             buffer.copy_(value)

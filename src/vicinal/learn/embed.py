@@ -34,7 +34,7 @@ def from_model(
 ) -> Embeddings:
     """Run a classifier over its data and keep, of each input, where the network puts it and what it answers.
 
-    The model runs in evaluation mode under ``torch.inference_mode`` and is left exactly as it was found, also when it
+    The model runs in evaluation mode under ``torch.no_grad`` and is left exactly as it was found, also when it
     or the loader fails half way: the mode of every submodule, hooks, device, buffers, and torch's random state.
 
     Args:
@@ -69,7 +69,7 @@ def from_model(
     rows = _Rows()
     with (
         as_found(model, *stranger, device=device) as target,
-        torch.inference_mode(),
+        torch.no_grad(),  # not inference mode: what a model keeps for itself as it runs must still be fit to train with
         tapped(model, layer, needs_output=logits is not False) as tap,
     ):
         for batch in progress.track(iter(loader), "embedding", _length(loader)):
@@ -102,9 +102,15 @@ def fingerprint(model: nn.Module) -> str:
     for name, value in sorted(model.state_dict().items()):
         if isinstance(value, Tensor):
             digest.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
-            flat = value.detach().cpu().contiguous().reshape(-1)
+            flat = _plain(value).contiguous().reshape(-1)
             digest.update(flat.view(torch.uint8).numpy().data)
     return digest.hexdigest()
+
+
+def _plain(value: Tensor) -> Tensor:
+    """The same numbers in an ordinary, dense tensor on the CPU."""
+    dense = value.detach().cpu() if value.layout == torch.strided else value.detach().cpu().to_dense()
+    return dense.resolve_conj().resolve_neg()
 
 
 def _unwrapped(model: nn.Module) -> nn.Module:
@@ -118,6 +124,8 @@ def _unwrapped(model: nn.Module) -> nn.Module:
 
 
 def _refuse_unready(model: nn.Module, loader: Any, labels: Any) -> None:
+    if not isinstance(loader, Iterable) and not hasattr(loader, "__getitem__"):
+        raise InputError(f"loader: expected an iterable of batches, got {type(loader).__name__}")
     if any(nn.parameter.is_lazy(tensor) for tensor in (*model.parameters(), *model.buffers())):
         raise InputError("model: expected weights, got a lazy layer that has none yet; run the model once first")
     given = labels is not None and not isinstance(labels, str)
@@ -178,11 +186,7 @@ def _logits(output: Any, logits: str | int | bool | Callable[[Any], Tensor] | No
                 f"logits: the model returns {described(output)}; say which of them: logits={_hint(output)}"
             )
         raise InputError(f"logits: expected a tensor at {logits!r}, got {described(found)}")
-    if tap.columns is not None and found.shape[-1] != tap.columns:
-        raise InputError(
-            f"layer: the last linear layer ({tap.where}) gives {tap.columns} numbers and there are "
-            f"{found.shape[-1]} logits, so it is not the classifier; name the layer"
-        )
+    tap.refuse_other(found)
     return found
 
 
@@ -221,6 +225,9 @@ class _Rows:
             raise ShapeError(f"logits: expected ({n}, c), one row for each vector, got {tuple(logits.shape)}")
         if labels is not None and (np.ndim(labels) != 1 or len(labels) != n):
             raise ShapeError(f"labels: expected shape ({n},) in this batch, got {tuple(np.shape(labels))}")
+        if self._vectors and vectors.shape[1] != self._vectors[0].shape[1]:
+            said = f"{self._vectors[0].shape[1]} in one batch and {vectors.shape[1]} in another"
+            raise ShapeError(f"layer: expected as many columns in every batch, got {said}; name another, or pass pool")
         if self._vectors and (labels is None) != (not self._labels):
             raise InputError("labels: expected them in every batch of the loader or in none, got both kinds")
         for rows, value in ((self._vectors, vectors), (self._logits, logits), (self._labels, labels)):

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any, Protocol, TypeAlias
 
+import torch
 from torch import Tensor, nn
 
 from vicinal.errors import InputError
@@ -26,9 +27,8 @@ class Tap(Protocol):
     def where(self) -> str:
         """The layer in words, as in ``output of 'pool'``."""
 
-    @property
-    def columns(self) -> int | None:
-        """How many logits there must be if the layer is to be the classifier's input; None where any number will do."""
+    def refuse_other(self, logits: Tensor) -> None:
+        """Refuse logits that another layer than the one read may have made."""
 
     def read(self, arguments: Arguments) -> tuple[Any, Any]:
         """The value at the layer, and the output of the model (None where it was not run)."""
@@ -68,19 +68,22 @@ class _LastLinear:
         self._name = ""
         self._runs: dict[str, int] = {}
         self._inputs: list[Tensor] = []
-        self.columns: int | None = None
+        self._outputs: dict[str, Tensor] = {}
 
     @property
     def where(self) -> str:
         return f"input of {self._name!r}"
 
-    def saw(self, name: str, part: nn.Linear, value: Tensor) -> None:
-        self._name, self.columns = name, part.out_features
+    def saw(self, name: str, value: Tensor) -> None:
+        self._name = name
         self._inputs[:] = [value.detach().clone()]  # a copy: what comes after may work in place
         self._runs[name] = self._runs.get(name, 0) + 1
 
+    def gave(self, name: str, output: Tensor) -> None:
+        self._outputs[name] = output.detach()
+
     def read(self, arguments: Arguments) -> tuple[Any, Any]:
-        before, self._runs = self._name, {}
+        before, self._runs, self._outputs = self._name, {}, {}
         output = self._model(*arguments[0], **arguments[1])
         if not self._inputs:
             raise InputError(
@@ -95,11 +98,30 @@ class _LastLinear:
             raise InputError(_several(self._name, self._runs[self._name]))
         return self._inputs.pop(), output
 
+    def refuse_other(self, logits: Tensor) -> None:
+        last, columns = self._outputs[self._name], logits.shape[-1]
+        if last.shape[-1] != columns:
+            raise InputError(
+                f"layer: the last linear layer ({self.where}) gives {last.shape[-1]} numbers and there are {columns} "
+                "logits, so it is not the classifier; name the layer"
+            )
+        alike = [name for name, output in self._outputs.items() if output.shape == last.shape]
+        if len(alike) > 1 and not (last.shape == logits.shape and torch.equal(last, logits)):
+            raise InputError(
+                f"layer: {_listed(alike)} all give {columns} numbers, and the logits are not those of {self._name!r}, "
+                "which ran last; name the layer whose output to keep, the one before the classifier"
+            )
 
-class _Output:
+
+class _Anything:
+    """A tap for which any logits will do."""
+
+    def refuse_other(self, logits: Tensor) -> None:
+        pass
+
+
+class _Output(_Anything):
     """The output of one layer."""
-
-    columns = None
 
     def __init__(self, model: nn.Module, name: str) -> None:
         self._model = model
@@ -125,10 +147,8 @@ class _Output:
         return self._seen.pop(), output
 
 
-class _Called:
+class _Called(_Anything):
     """What a callable says."""
-
-    columns = None
 
     def __init__(self, model: nn.Module, layer: Any, needs_output: bool) -> None:
         if not callable(layer):
@@ -149,11 +169,15 @@ class _Called:
 def _hooked_linears(model: nn.Module) -> Iterator[_LastLinear]:
     tap = _LastLinear(model)
 
-    def hook(name: str) -> Callable[[nn.Linear, tuple[Any, ...], dict[str, Any]], None]:
-        return lambda part, args, kwargs: tap.saw(name, part, args[0] if args else kwargs["input"])
+    def before(name: str) -> Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], None]:
+        return lambda part, args, kwargs: tap.saw(name, args[0] if args else kwargs["input"])
+
+    def after(name: str) -> Callable[[nn.Module, Any, Tensor], None]:
+        return lambda part, args, output: tap.gave(name, output)
 
     linears = [(name, part) for name, part in model.named_modules() if isinstance(part, nn.Linear)]
-    handles = [part.register_forward_pre_hook(hook(name), with_kwargs=True) for name, part in linears]
+    handles = [part.register_forward_pre_hook(before(name), with_kwargs=True) for name, part in linears]
+    handles += [part.register_forward_hook(after(name)) for name, part in linears]
     try:
         yield tap
     finally:
