@@ -16,7 +16,7 @@ myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
-suppress_warnings = ["myst.xref_missing"]
+suppress_warnings = ["myst.xref_missing", "ref.python"]  # types name parts such as n, which several classes have
 
 REFERENCE = {
     "values": "Values",
@@ -24,6 +24,8 @@ REFERENCE = {
     "score": "Scores",
     "metrics": "Metrics",
     "evaluation": "Evaluation",
+    "selective": "Refusing predictions",
+    "guarantee": "Promises for finitely many rows",
     "novelty": "Novelty",
     "density": "Densities",
     "ensemble": "Ensembles",

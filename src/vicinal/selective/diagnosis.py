@@ -55,7 +55,6 @@ class Diagnosis:
         fused_lead: of the fusion over the better of the two; None likewise, or where fewer than 60 rows tell.
         by_k: the AUROC of distance for several k.
         recommended_k: k, unless another one of ``by_k`` is better by the paired test, all others considered.
-        advice: sentences.
     """
 
     k: int
