@@ -89,6 +89,46 @@ def test_our_own_networks_are_cut_before_their_first_dropout(name: str) -> None:
     assert "features.stage1" in parts.once or "features.conv1" in parts.once or name == "digits"
 
 
+class Wrapped(nn.Module):
+    """Gives what a style makes of the output of a network."""
+
+    def __init__(self, style: Any) -> None:
+        super().__init__()
+        self.net, self.style = Net(lambda net, x: net.second(net.drop(net.first(x)))), style
+
+    def forward(self, x: Tensor) -> Any:
+        return self.style(self.net(x))
+
+
+@pytest.mark.parametrize(
+    "style",
+    [
+        lambda out: {"logits": out, "temperature": 2.0},
+        lambda out: (out, [out.argmax(1), None]),
+        lambda out: {"logits": [out, 7]},
+    ],
+)
+def test_outputs_of_any_kind_are_compared_part_by_part(style: Any) -> None:
+    module, x = ready(Wrapped(style)), torch.randn(3, 4)
+    parts = cut(module, is_random, x)
+    assert parts.once == ("net.first",)
+    torch.manual_seed(2)
+    wanted = module(x)
+    torch.manual_seed(2)
+    torch.testing.assert_close(parts.run(parts.before(x)), wanted)
+
+
+def test_an_output_that_differs_in_one_part_is_refused() -> None:
+    calls = []
+
+    def style(out: Tensor) -> Any:
+        calls.append(1)
+        return {"logits": out, "calls": len(calls)}
+
+    with pytest.raises(UncutError, match="its traced parts do not give what it gives itself"):
+        cut(ready(Wrapped(style)), is_random, torch.randn(3, 4))
+
+
 def draws_elsewhere(net: Net, x: Tensor) -> Tensor:
     return net.drop(net.first(x) + torch.randn_like(x))
 
