@@ -156,7 +156,7 @@ def test_of_two_heads_alike_the_one_that_made_the_logits_must_run_last() -> None
             hidden = self.body(x)
             return {"logits": self.head(hidden), "aux": self.aux(hidden)}
 
-    with pytest.raises(InputError, match="layer: 'head', 'aux.1' all give .* the logits are not those of 'aux.1'"):
+    with pytest.raises(InputError, match=r"layer: 'head', 'aux.1' all give .* the logits are not those of 'aux.1'"):
         from_model(TwoHeads(), batches(), logits="logits")
     assert from_model(TwoHeads(), batches(), logits="aux").vectors.shape[1] == 5
     assert from_model(TwoHeads(), batches(), logits="logits", layer="body").vectors.shape[1] == 7
