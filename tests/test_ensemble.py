@@ -21,8 +21,8 @@ BY = {"average": None, "majority": None, "weighted": "sure", "confidence_vote": 
 
 
 def slow(members, rule, rows, classes):
-    """The rules, one input at a time, as the docstring of ``combine`` says them."""
-    predicted = []
+    """The rules, one input at a time, as the docstring of ``combine`` says them; and where there was a tie."""
+    predicted, ties = [], []
     for row in rows:
         said = []  # (softmax by class, weight, log-odds) of the members that have the row
         for member in members:
@@ -46,14 +46,17 @@ def slow(members, rule, rows, classes):
             votes = Counter(votes_of)
             if rule == "confidence_vote":
                 votes[votes_of[surest]] += len(said) / 2 - 1
-            most = max(votes.values())
-            tied = [c for c in classes if votes.get(c, 0) == most]
-            points = {c: mean[c] for c in tied}
-            if rule == "confidence_vote" and votes_of[surest] in tied:
-                points = {votes_of[surest]: 1.0}
+            points = {c: votes.get(c, 0) for c in classes}
         best = max(points.values())
-        predicted.append(min(c for c, p in points.items() if p >= best - 1e-12))
-    return np.array(predicted)
+        leading = [c for c, p in points.items() if p >= best - 1e-12]
+        ties.append(len(leading) > 1)
+        if rule in ("majority", "confidence_vote"):
+            if rule == "confidence_vote" and votes_of[surest] in leading:
+                leading = [votes_of[surest]]
+            largest = max(mean[c] for c in leading)
+            leading = [c for c in leading if mean[c] >= largest - 1e-12]
+        predicted.append(min(leading))
+    return np.array(predicted), np.array(ties)
 
 
 @st.composite
@@ -84,8 +87,9 @@ def ensembles(draw):
 @given(members=ensembles())
 def test_each_rule_against_a_loop_over_inputs(rule, members):
     combined = combine(members, rule, by=BY[rule])
-    expected = slow(members, rule, combined.rows, sorted(members[0].classes.tolist()))
+    expected, ties = slow(members, rule, combined.rows, sorted(members[0].classes.tolist()))
     assert combined.predicted.tolist() == expected.tolist()
+    assert combined.tied.tolist() == ties.tolist()
     np.testing.assert_allclose(combined.support.sum(axis=1), 1)
     assert (combined.support.max(axis=1) == combined.support[np.arange(len(combined)), _columns(combined)])[
         ~combined.tied
