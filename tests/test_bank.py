@@ -147,6 +147,8 @@ def test_no_point_lies_beyond_farthest():
 def test_from_embeddings_takes_the_true_labels():
     bank = Bank.from_embeddings(Embeddings([[0.0], [1.0]], [[2, 1], [2, 1]], labels=[1, 1], facts={"network": "n"}))
     assert (bank.labels.tolist(), bank.facts) == ([1, 1], {"network": "n"})
+    with pytest.raises(InputError, match="embeddings: expected Embeddings, got ndarray"):
+        Bank.from_embeddings(np.zeros((2, 2)))
     with pytest.raises(InputError, match="embeddings: expected labels"):
         Bank.from_embeddings(Embeddings([[0.0]], [[2, 1]]))
 

@@ -533,7 +533,7 @@ REFUSED = [
     ),
     ("evaluate bank.safetensors --score margin", "bank.safetensors: expected an array 'predicted' or 'logits'"),
     ("evaluate train.npz --predicted labels", "scores: expected a bank or logits to compute any from, got neither"),
-    ("evaluate test.npz --score margin --samples 0", "samples: expected a whole number of at least 1, got 0"),
+    ("evaluate test.npz --score margin --samples 0", "samples: expected a whole number from 1 to 1000000, got 0"),
     (
         "evaluate test.npz --score margin --out x.txt",
         "x.txt: expected a file that ends in .csv, .parquet, .jsonl, .json",
@@ -682,6 +682,36 @@ def test_ctrl_c_ends_with_130_without_a_traceback():
     act = "os.kill(os.getpid(), signal.SIGINT); signal.sigtimedwait([], 5)"
     found = process("-c", _PATCHED.format(act=act))
     assert (found.returncode, found.stdout, found.stderr) == (130, "", "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a shell and its pipes")
+@pytest.mark.parametrize("words", ["--help", "score test.npz --score margin --json", "score test.npz --score margin"])
+def test_output_that_nobody_reads_ends_quietly(words):
+    line = f"{{ {sys.executable} -m vicinal {words}; echo $? >&2; }} | true"
+    found = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=120)
+    assert found.stderr in ("141\n", "0\n")  # 0 where all was written before the reader left
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a shell that closes files")
+def test_closed_output_and_closed_errors_are_no_defect():
+    run = f"{sys.executable} -m vicinal"
+    assert _shell(f"{run} evaluate test.npz --samples 20 >&-") == (0, "", "")
+    assert _shell(f"{run} score none.npz 2>&-") == (2, "", "")
+    assert _shell(f"{run} score none.npz --json >&- 2>&-") == (2, "", "")
+
+
+def _shell(line):
+    found = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=120)
+    return found.returncode, found.stdout, found.stderr
+
+
+@pytest.mark.parametrize(
+    "words", ["--samples 1000000000000", "--samples 99999999999999999999", "--bins 100000000000000"]
+)
+def test_more_than_memory_holds_is_refused(words, run):
+    code, out, err = run(f"evaluate test.npz {words}")
+    assert (code, out) == (2, "")
+    assert err.startswith(f"vicinal: {words.split()[0][2:]}: expected a whole number from 1 to")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a limit on the size of files")

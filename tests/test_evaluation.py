@@ -226,6 +226,17 @@ note: only 4 of the predictions are right: do not rely on the intervals
 note: only 4 of the predictions are wrong: do not rely on the intervals"""
 
 
+@pytest.mark.parametrize("wrong", [{1: [1, 2]}, {None: [1, 2]}])
+def test_names_of_scores_are_words(wrong: Any) -> None:
+    with pytest.raises(InputError, match="scores: expected names of scores, got"):
+        evaluate(None, wrong, correct=[1, 0])
+
+
+def test_what_are_no_embeddings_is_refused() -> None:
+    with pytest.raises(InputError, match="embeddings: expected Embeddings, or None with correct, got ndarray"):
+        evaluate(np.zeros((2, 2)), {"a": [1, 2]})  # type: ignore[arg-type]
+
+
 def test_it_prints_a_table_that_lines_up() -> None:
     """Scores of two values, so that every bootstrap sample gives the same."""
     right = np.arange(8) < 4

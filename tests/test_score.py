@@ -352,6 +352,8 @@ BANK = Bank([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]], labels=[0, 0, 1])
         (lambda: score.distance(BANK, [[0.0, 0.0]], [0], kernel="expo"), "kernel: .* did you mean 'exp'"),
         (lambda: score.distance(BANK, [[0.0, 0.0]], [0], k="all", kernel="count"), "kernel: expected 'exp' or"),
         (lambda: score.distance(BANK, [[0.0, 0.0]], [0.5], k=1), "predicted: expected whole numbers, got 0.5"),
+        (lambda: score.distance([[0.0, 0.0]], [[0.0, 0.0]], [0]), "bank: expected a Bank, got list"),
+        (lambda: score.mahalanobis(None, [[0.0, 0.0]]), "bank: expected a Bank, got NoneType"),
         (lambda: score.margin(), "logits, probabilities: expected one of the two, got neither"),
         (lambda: score.margin([[0.5, 0.5]], probabilities=[[0.5, 0.5]]), "got both"),
         (lambda: score.margin(probabilities=[[2.0, -1.0]]), "if these are logits, pass them as logits"),

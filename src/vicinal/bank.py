@@ -15,7 +15,7 @@ from vicinal.errors import FileError, InputError, ShapeError
 from vicinal.search import BruteSearch, Found, Masses, Points, kernels
 from vicinal.search.points import Gathered, frozen
 from vicinal.search.protocol import Codes
-from vicinal.values import Nearest, Neighbors
+from vicinal.values import Embeddings, Nearest, Neighbors
 
 __all__ = ["Bank"]
 
@@ -233,13 +233,13 @@ class Bank:
     @classmethod
     def from_model(cls, model: Any, loader: Any, **options: Any) -> Bank:
         """Run a torch model over its training data; see :func:`vicinal.learn.embed.from_model` for the options."""
-        from vicinal.values import Embeddings
-
         return cls.from_embeddings(Embeddings.from_model(model, loader, **options))
 
     @classmethod
     def from_embeddings(cls, embeddings: Any) -> Bank:
         """The bank of some embeddings, which must have labels."""
+        if not isinstance(embeddings, Embeddings):
+            raise InputError(f"embeddings: expected Embeddings, got {type(embeddings).__name__}; or use Bank(...)")
         if embeddings.labels is None:
             raise InputError("embeddings: expected labels, the true classes of the training points, got none")
         return cls(embeddings.vectors, embeddings.labels, facts=embeddings.facts)

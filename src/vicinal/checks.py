@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any, TypeAlias, TypeVar
 
@@ -63,6 +64,9 @@ def array(value: Any, name: str) -> npt.NDArray[Any]:
             if str(value.dtype) == "torch.bfloat16":
                 value = value.float()
         found = np.asarray(value)
+        if found.dtype == object and hasattr(value, "to_numpy"):  # columns of pandas' own types, or of several
+            with suppress(TypeError, ValueError):
+                found = value.to_numpy(dtype=np.float64, na_value=np.nan)
     except (ValueError, TypeError, AttributeError, RuntimeError) as error:
         raise InputError(f"{name}: expected an array of numbers, got {type(value).__name__} ({error})") from error
     if found.dtype.name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):

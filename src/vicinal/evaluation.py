@@ -18,7 +18,7 @@ from vicinal import checks, store
 from vicinal.checks import Flags, Floats
 from vicinal.errors import FileError, InputError, ShapeError
 from vicinal.metrics import METRICS, Comparison, Interval, Points
-from vicinal.metrics.bootstrap import Judge, bootstrap
+from vicinal.metrics.bootstrap import MOST_SAMPLES, Judge, bootstrap
 from vicinal.values import Embeddings, Trust
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class Evaluation:
             )
         try:
             return _read(content)
-        except (KeyError, TypeError, ValueError) as error:
+        except (IndexError, KeyError, TypeError, ValueError) as error:
             raise FileError(f"{path}: expected a whole {FORMAT} file, but {error!r}") from error
 
 
@@ -213,9 +213,13 @@ def evaluate(
     """
     if not isinstance(scores, Mapping) or not scores:
         raise InputError(f"scores: expected names and scores, such as {{'margin': trust}}, got {scores!r}")
+    if not all(isinstance(name, str) for name in scores):
+        raise InputError(f"scores: expected names of scores, got {next(n for n in scores if not isinstance(n, str))!r}")
+    if embeddings is not None and not isinstance(embeddings, Embeddings):
+        raise InputError(f"embeddings: expected Embeddings, or None with correct, got {type(embeddings).__name__}")
     points = Points(coverage, risk, bins)
-    samples, seed = checks.whole(samples, "samples", low=1), checks.whole(seed, "seed", low=0)
-    level = checks.fraction(level, "level", open_low=True)
+    samples, seed = checks.whole(samples, "samples", low=1, high=MOST_SAMPLES), checks.whole(seed, "seed", low=0)
+    level = checks.fraction(level, "level", open_low=True, open_high=True)
     if len(kinds) != 2 or not all(isinstance(kind, str) for kind in kinds):
         raise InputError(f"kinds: expected two words, such as ('known', 'novel'), got {kinds!r}")
     right = _right(embeddings, correct)

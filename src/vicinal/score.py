@@ -97,7 +97,7 @@ def distance(
         array([1, 1])
     """
     kernel = checks.one_of(kernel, "kernel", mass.KERNELS)
-    queries = checks.vectors(queries, "queries", columns=bank.dimension)
+    queries = _asked(bank, queries)
     labels = checks.labels(predicted, "predicted", rows=len(queries), of="query")
     skip = bank.left_out(exclude_self, len(queries))
     if isinstance(k, str) and k == "all":
@@ -128,9 +128,9 @@ def kth_distance(
         unit: put all vectors on the unit sphere first; a zero vector is refused.
         exclude_self: as in :meth:`Bank.nearest`.
     """
+    queries = _asked(bank, queries)
     if unit:
-        asked = checks.vectors(queries, "queries", columns=bank.dimension)
-        bank, queries = bank.unit(), checks.unit_vectors(asked, "queries")
+        bank, queries = bank.unit(), checks.unit_vectors(queries, "queries")
     near = bank.nearest(queries, k, exclude_self=exclude_self)
     farthest = near.distances[:, -1]
     return Trust("kth_distance", -farthest, -np.log(np.maximum(farthest, _LEAST)), neighbors=near)
@@ -142,7 +142,7 @@ def trust_ratio(bank: Bank, queries: Any, predicted: Any, *, exclude_self: bool 
     The trust score of Jiang et al. (2018) without its filter; in [0, inf). Log-odds: its logarithm. A class that the
     bank does not have is taken to lie farther away than any point of the bank.
     """
-    queries = checks.vectors(queries, "queries", columns=bank.dimension)
+    queries = _asked(bank, queries)
     labels = checks.labels(predicted, "predicted", rows=len(queries), of="query")
     near = bank.nearest(queries, 1, predicted=labels, exclude_self=exclude_self)
     assert near.same is not None
@@ -166,7 +166,7 @@ def mahalanobis(bank: Bank, queries: Any, predicted: Any = None, *, relative: bo
     with the mean and covariance of all points together (Ren et al., 2021). Log-odds: the confidence itself.
     Directions in which the bank does not spread at all are left out (a pseudo-inverse).
     """
-    asked = checks.vectors(queries, "queries", columns=bank.dimension).astype(np.float64)
+    asked = _asked(bank, queries).astype(np.float64)
     vectors, codes = bank.vectors, bank.codes(bank.labels)
     means = np.stack([vectors[codes == c].mean(axis=0, dtype=np.float64) for c in range(len(bank.classes))])
     whiten = _whitening(vectors, means, codes)
@@ -247,6 +247,12 @@ def energy(logits: Any, *, temperature: float = 1.0) -> Trust:
     """The negative free energy T log Σ exp(logit / T), in (-inf, inf) (Liu et al., 2020). Log-odds: the same."""
     found = temperature * _log_sum(_scaled(logits, temperature))
     return Trust("energy", found, found)
+
+
+def _asked(bank: Bank, queries: Any) -> Vectors:
+    if not isinstance(bank, Bank):
+        raise InputError(f"bank: expected a Bank, got {type(bank).__name__}; make one with vicinal.Bank(vectors, labels)")
+    return checks.vectors(queries, "queries", columns=bank.dimension)
 
 
 def _judged(

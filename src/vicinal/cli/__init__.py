@@ -23,7 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the words after ``vicinal``; those of this process if left out.
 
     Returns:
-        0 if all is well; 2 if something given was refused, or a file could not be read or written; 130 after Ctrl-C. A
+        0 if all is well; 2 if something given was refused, or a file could not be read or written; 130 after Ctrl-C;
+        141 if the output is not read to its end. A
         defect of vicinal shows its traceback, and the process ends with 1.
     """
     try:

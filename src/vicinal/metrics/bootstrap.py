@@ -26,8 +26,9 @@ from vicinal.metrics.curve import Ranking
 from vicinal.metrics.gaps import Bins
 from vicinal.progress import track
 
-__all__ = ["Comparison", "Interval", "Judge", "Samples", "bootstrap", "compare", "interval"]
+__all__ = ["MOST_SAMPLES", "Comparison", "Interval", "Judge", "Samples", "bootstrap", "compare", "interval"]
 
+MOST_SAMPLES = 1_000_000
 _BLOCK = 65_536  # predictions x samples worked on at a time: what stays in the cache of a core
 _FREED = 30 * 2**20  # bytes, see _keep_freed_memory
 
@@ -186,7 +187,7 @@ def interval(
     """
     points = Points(coverage, risk, bins)
     found = _bootstrapped(metric, {"scores": scores}, correct, points, samples, seed)
-    return found.interval(0, 0, checks.fraction(level, "level", open_low=True))
+    return found.interval(0, 0, checks.fraction(level, "level", open_low=True, open_high=True))
 
 
 def compare(
@@ -210,7 +211,7 @@ def compare(
     """
     points = Points(coverage, risk, bins)
     found = _bootstrapped(metric, {"first": first, "second": second}, correct, points, samples, seed)
-    return found.compare(0, 1, 0, checks.fraction(level, "level", open_low=True))
+    return found.compare(0, 1, 0, checks.fraction(level, "level", open_low=True, open_high=True))
 
 
 def _bootstrapped(
@@ -226,7 +227,7 @@ def _bootstrapped(
         limits = (0.0, 1.0) if probability else (-np.inf, np.inf)
         found = checks.numbers(given, said, rows=len(right), low=limits[0], high=limits[1])
         judges.append(Judge.of(found, right, found if probability else None, bins=points.bins))
-    samples = checks.whole(samples, "samples", low=1)
+    samples = checks.whole(samples, "samples", low=1, high=MOST_SAMPLES)
     return bootstrap(judges, right, [name], points=points, samples=samples, seed=checks.whole(seed, "seed", low=0))
 
 

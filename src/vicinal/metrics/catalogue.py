@@ -16,6 +16,7 @@ from vicinal.metrics.gaps import Gaps
 __all__ = ["METRICS", "ON_CURVE", "ON_GAPS", "Metric", "Points", "refuse_undefined"]
 
 TPR = 0.95  # of fpr_at_95_tpr
+_MOST_BINS = 100_000
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Points:
     Args:
         coverage: of ``risk_at_coverage``, the least share of predictions accepted, in (0, 1].
         risk: of ``coverage_at_risk``, the largest share of wrong ones among the accepted, in [0, 1].
-        bins: of ``ece``, how many, at least 1.
+        bins: of ``ece``, how many, from 1 to 100,000.
     """
 
     coverage: float = 0.8
@@ -36,7 +37,7 @@ class Points:
         set_ = object.__setattr__
         set_(self, "coverage", checks.fraction(self.coverage, "coverage", open_low=True))
         set_(self, "risk", checks.fraction(self.risk, "risk"))
-        set_(self, "bins", checks.whole(self.bins, "bins", low=1))
+        set_(self, "bins", checks.whole(self.bins, "bins", low=1, high=_MOST_BINS))
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def delong(first: Any, second: Any, correct: Any, *, level: float = 0.95) -> Com
         raise InputError(
             f"delong: expected at least two right and two wrong predictions, got {counts[0]} and {counts[1]}"
         )
-    level = checks.fraction(level, "level", open_low=True)
+    level = checks.fraction(level, "level", open_low=True, open_high=True)
     wins = [
         _wins(checks.numbers(s, name, rows=len(right)), right) for s, name in ((first, "first"), (second, "second"))
     ]
