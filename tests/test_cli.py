@@ -394,6 +394,24 @@ def test_decide_gives_what_the_guard_gives(done):
     assert [int(line.split()[0]) for line in lines] == order.tolist()
 
 
+def test_decide_refuses_embeddings_of_another_network(done, run):
+    facts = {"fingerprint": "a" * 64, "layer": "input of fc"}
+    Bank(VECTORS, LABELS, facts=facts).save("own.safetensors")
+    dataclasses.replace(HELD_OUT, facts=facts).save("validation.safetensors")
+    dataclasses.replace(INPUTS, facts=facts).save("test.safetensors")
+    dataclasses.replace(INPUTS, facts={**facts, "fingerprint": "b" * 64}).save("other.safetensors")
+    done("fit validation.safetensors --bank own.safetensors --risk 0.2 --out new")
+    assert json.loads(done("decide test.safetensors --guard new --json"))["notes"] == []
+    code, out, err = run("decide other.safetensors --guard new")
+    assert (code, out) == (2, "")
+    assert "with the fingerprint aaaa" in err
+    (note,) = json.loads(done("decide test.npz --guard new --json"))["notes"]
+    assert "do not say which network they come from" in note
+    code, _, err = run("fit other.safetensors --bank own.safetensors --out another")
+    assert code == 2
+    assert "calibration: expected embeddings of the network of the training points" in err
+
+
 @pytest.mark.parametrize(("name", "by_class"), [("density", False), ("mahalanobis", True), ("energy", False)])
 def test_novelty_gives_what_the_library_gives(name, by_class, done):
     from vicinal.novelty import Detector, scores
