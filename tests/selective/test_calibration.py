@@ -80,7 +80,7 @@ def test_logistic_weights_are_scikit_learns_or_zero():
 
 @settings(deadline=None, max_examples=60)
 @given(
-    data=st.lists(st.tuples(st.floats(-1e300, 1e300), st.booleans()), min_size=30, max_size=60),
+    data=st.lists(st.tuples(st.floats(allow_nan=False, allow_infinity=False), st.booleans()), min_size=30, max_size=60),
     method=st.sampled_from(METHODS),
 )
 def test_a_calibration_never_falls_and_never_says_0_or_1(data, method):

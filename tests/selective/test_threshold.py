@@ -48,6 +48,7 @@ def test_what_is_reported_is_so():
 def test_hindsight_and_oracle_of_the_other_goals(goal, target):
     scores, correct = calibration(400)
     found = threshold_at(scores, correct, **{goal: target})
+    assert found.accept(scores).mean() == found.coverage
     order = np.argsort(-scores)
     for known, ranked in ((found.hindsight, correct[order]), (found.oracle, np.sort(correct)[::-1])):
         share = [m / 400 for m in range(401)]
