@@ -73,10 +73,10 @@ def test_it_leaves_a_network_its_embeddings_and_its_bank(done):
     assert network.facts["seed"] == "3"
     assert len(Bank.load(place / "bank.safetensors")) == 180
     right = {name: Embeddings.load(place / f"{name}.safetensors").correct for name in ("train", "validation", "test")}
-    said = ", ".join(f"{part.mean():.3f} of {len(part)} {name} images" for name, part in right.items())
+    said = ", ".join(f"{part.mean():.3f} on {len(part)} {name} images" for name, part in right.items())
     assert out.splitlines() == [
         f"{place}: digits, distance, 18 steps",
-        f"right: {said}",
+        f"accuracy: {said}",
         f"next: vicinal evaluate {place}/test.safetensors --bank {place}/bank.safetensors",
     ]
 

@@ -128,11 +128,11 @@ def _content(place: Path, found: Trained) -> dict[str, Any]:
 
 def _text(content: dict[str, Any]) -> str:
     counts, accuracy, files = content["images"], content["accuracy"], content["files"]
-    said = ", ".join(f"{accuracy[name]:.3f} of {counts[name]:,} {name} images" for name in counts)
+    said = ", ".join(f"{accuracy[name]:.3f} on {counts[name]:,} {name} images" for name in counts)
     return "\n".join(
         [
             f"{content['folder']}: {content['dataset']}, {content['method']}, {content['steps']:,} steps",
-            f"right: {said}",
+            f"accuracy: {said}",
             f"next: vicinal evaluate {files['test']} --bank {files['bank']}",
         ]
     )
