@@ -10,9 +10,10 @@ author = "the vicinal authors"
 release = importlib.metadata.version("vicinal")
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme = "furo"
+highlight_language = "none"  # of what does not say otherwise: tables and formulas in docstrings
 html_title = f"vicinal {release}"
+html_show_copyright = False
 exclude_patterns = ["_build"]
-myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
@@ -51,9 +52,27 @@ def _write_reference() -> None:
     (folder / "index.md").write_text(f"# Reference\n\n```{{toctree}}\n{names}\n```\n")
 
 
-def _escape_bars(app, what, name, obj, options, lines) -> None:  # type: ignore[no-untyped-def]
-    """Docstrings write lengths as |x|, which reStructuredText would take for a substitution."""
-    lines[:] = [line if line.lstrip().startswith((">>>", "...")) else line.replace("|", r"\|") for line in lines]
+def _as_written(app, what, name, obj, options, lines) -> None:  # type: ignore[no-untyped-def]
+    """Show docstrings as they are written: indented formulas and tables literally, and |x| as a length.
+
+    reStructuredText would flow the first together, and take the second for a substitution.
+    """
+    shown: list[str] = []
+    above, literal = "", None  # the last line of the paragraph before; how far a literal block is indented
+    for number, line in enumerate(lines):
+        indent = len(line) - len(line.lstrip())
+        if literal is not None and line.strip() and indent < literal:
+            literal = None
+        starts = bool(line.strip()) and number > 0 and not lines[number - 1].strip()
+        deeper = indent > len(above) - len(above.lstrip())
+        if literal is None and starts and deeper and not above.lstrip().startswith(("..", ":", "- ", "* ", ">>>")):
+            literal = indent
+            shown += [above[: len(above) - len(above.lstrip())] + "::", ""]
+        plain = literal is None and not line.lstrip().startswith((">>>", "..."))
+        shown.append(line.replace("|", r"\|") if plain else line)
+        if line.strip() and literal is None:
+            above = line
+    lines[:] = shown
 
 
 def _skip_foreign(app, what, name, obj, skip, options) -> bool:  # type: ignore[no-untyped-def]
@@ -64,5 +83,5 @@ def _skip_foreign(app, what, name, obj, skip, options) -> bool:  # type: ignore[
 def setup(app) -> None:  # type: ignore[no-untyped-def]
     """Called by Sphinx."""
     _write_reference()
-    app.connect("autodoc-process-docstring", _escape_bars)
+    app.connect("autodoc-process-docstring", _as_written)
     app.connect("autodoc-skip-member", _skip_foreign)
