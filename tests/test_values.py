@@ -195,7 +195,7 @@ def test_a_file_with_facts_that_are_no_words_is_refused(tmp_path):
     path = tmp_path / "e.safetensors"
     content = {"vectors": np.ones((1, 1), np.float32)}
     store.write_arrays(path, content, form="vicinal.embeddings", version=1, facts={"epochs": 3})
-    with pytest.raises(FileError, match="e.safetensors: facts: expected words to words, got 'epochs': 3"):
+    with pytest.raises(FileError, match=r"e\.safetensors: facts: expected words to words, got 'epochs': 3"):
         Embeddings.load(path)
 
 

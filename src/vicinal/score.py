@@ -251,7 +251,9 @@ def energy(logits: Any, *, temperature: float = 1.0) -> Trust:
 
 def _asked(bank: Bank, queries: Any) -> Vectors:
     if not isinstance(bank, Bank):
-        raise InputError(f"bank: expected a Bank, got {type(bank).__name__}; make one with vicinal.Bank(vectors, labels)")
+        raise InputError(
+            f"bank: expected a Bank, got {type(bank).__name__}; make one with vicinal.Bank(vectors, labels)"
+        )
     return checks.vectors(queries, "queries", columns=bank.dimension)
 
 

@@ -165,6 +165,14 @@ def test_the_usual_parts_come_from_one_search():
     )
 
 
+def test_the_density_is_of_all_neighbours_even_where_too_many_are_found_to_be_kept(monkeypatch):
+    bank, held_out = network()
+    monkeypatch.setattr(score, "_KEPT", 1000)
+    found = parts(bank, held_out, k=20)
+    assert found["distance"].neighbors.k == 10
+    np.testing.assert_array_equal(found["density"].log_odds, density(bank, held_out.vectors, k=20).log_odds)
+
+
 def test_bad_input_is_refused():
     bank, held_out = network()
     found = parts(bank, held_out, k=20)

@@ -163,8 +163,10 @@ def parts(bank: Bank, embeddings: Embeddings, *, k: int = 50) -> dict[str, Trust
     if embeddings.logits is None:
         raise InputError("embeddings: expected logits, for the margin, got none; pass them in")
     distance = score.distance(bank, embeddings.vectors, embeddings.predicted, k=k)
-    assert distance.neighbors is not None
-    return {"distance": distance, "margin": score.margin(embeddings.logits), "density": density_of(distance.neighbors)}
+    near = distance.neighbors
+    if near is None or near.k < k:  # too many for all of them to be kept
+        near = bank.nearest(embeddings.vectors, k)
+    return {"distance": distance, "margin": score.margin(embeddings.logits), "density": density_of(near)}
 
 
 def cross_fitted(scores: Mapping[str, Floats], correct: Flags, *, seed: int = 0) -> Floats:
