@@ -29,6 +29,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "training.md"
 DATASETS, METHODS, SEEDS = ("cifar100", "svhn"), ("reg", "distance", "adversarial"), (0, 1, 2)
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 CURVE = 60  # points of a loss curve that are kept, at most
+BEGIN, END = "<!-- compact: this table is written by benchmarks/compact.py -->", "<!-- compact ends -->"
 SHOWN = ("accuracy", "auroc of margin", "auroc of entropy", "auroc of distance")
 
 
@@ -55,7 +56,8 @@ def run(wanted: list[tuple[str, str, int]], folder: Path, processes: int) -> Non
         for future in as_completed(futures):
             name, found = _name(*futures[future]), future.result()
             runs = dict(sorted((_done() | {name: found}).items()))
-            _write({"environment": facts(), "runs": runs, "over seeds": summary(runs)})
+            made = facts() | {"command": "python benchmarks/compact.py"}  # where its folder is does not matter
+            _write({"environment": made, "runs": runs, "over seeds": summary(runs)})
             shown = ", ".join(f"{key} {found['test'][key]:.3f}" for key in SHOWN)
             print(f"{name}: {shown}, {found['seconds of the core']} s", flush=True)
 
@@ -114,20 +116,23 @@ def summary(runs: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def render() -> None:
-    """Write the table into the page, between its marks."""
-    begin, end = "<!-- compact: this table is written by benchmarks/compact.py -->", "<!-- compact ends -->"
-    if not PAGE.exists() or begin not in PAGE.read_text() or not RESULTS.exists():
-        return
-    before, _, rest = PAGE.read_text().partition(begin)
+def table(found: dict[str, Any]) -> str:
+    """The figures of a result file as Markdown: mean over the seeds, least and largest."""
     rows = [
         "| data, method | seeds | accuracy | margin | entropy | distance |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
-    for group, found in json.loads(RESULTS.read_text())["over seeds"].items():
-        cells = [f"{found[key]['mean']:.3f} ({found[key]['least']:.3f} to {found[key]['most']:.3f})" for key in SHOWN]
-        rows.append(f"| {group.replace('-', ', ')} | {len(found['seeds'])} | {' | '.join(cells)} |")
-    PAGE.write_text(f"{before}{begin}\n\n" + "\n".join(rows) + f"\n\n{end}{rest.partition(end)[2]}")
+    for group, said in found["over seeds"].items():
+        cells = [f"{said[key]['mean']:.3f} ({said[key]['least']:.3f} to {said[key]['most']:.3f})" for key in SHOWN]
+        rows.append(f"| {group.replace('-', ', ')} | {len(said['seeds'])} | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def render() -> None:
+    """Write the table into the page, between its marks."""
+    before, begin, rest = PAGE.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    PAGE.write_text(f"{before}{begin}\n\n{table(json.loads(RESULTS.read_text()))}\n\n{end}{after}")
 
 
 def _curve(log: list[dict[str, Any]]) -> dict[str, Any]:

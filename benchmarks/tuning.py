@@ -6,7 +6,8 @@
 A trial trains with some fields of the recipe changed (``peak``, ``warmup`` and ``end`` are those of the one-cycle
 schedule, ``whitening`` is the epsilon of the whitening, ``name`` the recipe to start from) on nine tenths of the
 training points, and measures the tenth that is left: the same for every trial. Killed, it goes on where it was when
-started again. Preprocessed images, checkpoints and the outcome of each trial are kept in ``--folder``.
+started again. Preprocessed images, checkpoints and the outcome of each trial are kept in ``--folder``. An outcome holds
+the whole recipe, because the one that the changes start from may have moved on since.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import torch
 from environment import facts
 
 from vicinal import Bank, data, distance, entropy, margin, store
+from vicinal.errors import DivergedError
 from vicinal.learn import recipes
 from vicinal.learn.loop import Pace, fit, scored
 from vicinal.learn.network import module_for
@@ -44,16 +46,18 @@ def main() -> None:
     if asked.collect:
         found = [json.loads(path.read_text()) for path in asked.folder.glob("*/outcome.json")]
         found.sort(key=lambda one: one["finished"])
-        store.write_json(RESULTS, {"environment": facts(), "measured on": "validation", "trials": found})
+        made = facts() | {"command": "python benchmarks/tuning.py --collect"}
+        store.write_json(RESULTS, {"environment": made, "measured on": "validation", "trials": found})
         return
     dataset, method, *words = asked.trial
     changes = {key: _value(value) for key, _, value in (word.partition("=") for word in words)}
-    digest = hashlib.sha256(json.dumps(changes, sort_keys=True).encode()).hexdigest()[:8]
+    recipe = _recipe(dataset, method, **changes)
+    digest = hashlib.sha256(json.dumps(recipe.to_json(), sort_keys=True).encode()).hexdigest()[:8]
     place = asked.folder / f"{dataset}-{method}-{digest}"
     place.mkdir(parents=True, exist_ok=True)
     if not (place / "outcome.json").exists():
         said = {"data": dataset, "method": method, "changes": changes}
-        outcome = said | _trial(dataset, _recipe(dataset, method, **changes), place, asked.folder)
+        outcome = said | {"recipe": recipe.to_json()} | _trial(dataset, recipe, place, asked.folder)
         store.write_json(place / "outcome.json", outcome)
     print((place / "outcome.json").read_text())
 
@@ -80,17 +84,23 @@ def _trial(dataset: str, recipe: Recipe, place: Path, folder: Path) -> dict[str,
     known, labels, apart, wanted = _points(dataset, recipe, folder)
     module = module_for(recipe, int(labels.max()) + 1, SHAPE)
     begun = time.process_time()
-    fitted = fit(module, known, labels, recipe, folder=place, resume=True, pace=Pace(log=50, checkpoint=450))
+    try:
+        fitted = fit(module, known, labels, recipe, folder=place, resume=True, pace=Pace(log=50, checkpoint=450))
+    except DivergedError:
+        return {"diverged": True, "finished": _now()}
     return {
-        "recipe": recipe.to_json(),
         "steps": fitted.steps,
         "seconds": round(fitted.seconds),
         "seconds of the core": round(time.process_time() - begun),
         "rate factor": fitted.rate_factor,
         "train": scored(module, torch.from_numpy(known[:5000]), torch.from_numpy(labels[:5000])),
         "validation": _measured(module, known, labels, apart, wanted),
-        "finished": time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime()),
+        "finished": _now(),
     }
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
 
 
 def _measured(module: Any, known: Any, labels: Any, apart: Any, wanted: Any) -> dict[str, float]:
