@@ -27,7 +27,7 @@ demo: .venv/.demo  ## train small networks on digits and ask which of their pred
 	@$(BIN)/vicinal demo --out demo.png
 
 test: .venv/.dev  ## the tests, with coverage
-	@$(BIN)/pytest -q -n 2 -m "not slow" --cov --cov-report=term:skip-covered --cov-fail-under=95
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=2 $(BIN)/pytest -q -n 2 -m "not slow" --cov --cov-report=term:skip-covered --cov-fail-under=95
 
 test-slow: .venv/.dev  ## the tests that take minutes
 	@$(BIN)/pytest -q -m slow
