@@ -3,8 +3,8 @@
     Points ──▶ BruteSearch ──▶ nearest(queries, k) ──▶ Found (distances, places)
 
 ``protocol`` says what a search offers; ``points`` is what it looks through; ``brute`` looks at every point, exactly, on
-all cores; ``kernels`` are its compiled loops; ``threads`` shares the cores out. A search knows places (rows of the
-segments) and class codes; the bank turns them into the user's rows and labels.
+all cores; ``kernels`` and ``weighing`` are its compiled loops; ``threads`` shares the cores out. A search knows places
+(rows of the segments) and class codes; the bank turns them into the user's rows and labels.
 """
 
 from __future__ import annotations

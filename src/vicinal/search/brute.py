@@ -9,7 +9,8 @@ by at most
 
     |x| |q̂| (d + 3) u  +  3 u h                (the product; q̂, h and the difference rounded)
 
-plus what may be flushed to zero. That is ``error`` below, with the largest |x| and h of the bank. No decision
+plus what may be flushed to zero. That is ``error`` below, with the largest |x| and h of the points that are sifted: all
+but a few outliers, whose length would spoil it for all, and which are measured for every query instead. No decision
 rests on v alone: every point whose v lies within two errors of the k-th best is measured directly, in float64, from its
 float32 entries. A query that cannot be decided so (more ties than there is room, values beyond float32's range) is
 measured against every point directly. The answer is thus brute force's own: in the order of the distances as they are
@@ -28,7 +29,7 @@ import numpy.typing as npt
 
 from vicinal.checks import Floats, Integers, Vectors
 from vicinal.progress import track
-from vicinal.search import kernels
+from vicinal.search import kernels, weighing
 from vicinal.search.points import Points, frozen
 from vicinal.search.protocol import Codes, Found, Masses
 from vicinal.search.threads import Halt, cores, spread
@@ -156,10 +157,8 @@ class _Pass:
         shifted = queries.astype(np.float64) - points.centre
         lengths = np.einsum("ij,ij->i", shifted, shifted)
         origin = float(np.sqrt(points.centre @ points.centre))
-        reach, longest = (
-            points.reach + origin,
-            points.radius + origin,
-        )  # no point that is sifted, or no point, is longer
+        reach = points.reach + origin  # no point that is sifted is longer
+        longest = points.radius + origin  # no point at all is
         with np.errstate(over="ignore", invalid="ignore"):
             scaled = (shifted * scale).astype(np.float32)
         size = reach * np.sqrt(lengths) * scale
@@ -259,12 +258,12 @@ class _Pass:
                 products, here, first, *common, block, self.queries, *sides, self.near, self.near_places, self.near_bars
             )
             if self.inverse is not None:
-                kernels.weigh(
+                weighing.weigh(
                     products, here, first, self.skip, block, self.queries, *sides,
                     self.doubt, self.inverse, self.reference, self.near, self.totals,
                 )  # fmt: skip
         if self.predicted is not None and self.inverse is not None:
-            kernels.weigh_few(
+            weighing.weigh_few(
                 vectors, places, classes, self.skip, self.queries, self.predicted, self.inverse,
                 self.reference, self.near, self.totals,
             )  # fmt: skip

@@ -19,10 +19,10 @@ _ROWS = 256  # rows of the bank that are measured together
 LOWEST = np.float32(-3.4e38)  # below every value of a point that is sifted, above that of any other, which is -inf
 
 # Without "ninf": removed points carry infinities. Reassociation lets sums run in vector registers.
-_FAST = {"nnan", "nsz", "reassoc", "contract", "arcp"}
+FAST = {"nnan", "nsz", "reassoc", "contract", "arcp"}
 
 
-@compiled(fastmath=_FAST)
+@compiled(fastmath=FAST)
 def squared_distance(x, q):
     """|x - q|², from the differences, in float64."""
     total = 0.0
@@ -32,21 +32,21 @@ def squared_distance(x, q):
     return total
 
 
-@compiled(fastmath=_FAST)
+@compiled(fastmath=FAST)
 def distances_to(points, q, out):
     """|x - q| of every point, into ``out``."""
     for j in range(points.shape[0]):
         out[j] = np.sqrt(squared_distance(points[j], q))
 
 
-@compiled(fastmath=_FAST)
+@compiled(fastmath=FAST)
 def squared_lengths(points, centre, out):
     """|x - centre|² of every point, into ``out``; the centre is float64."""
     for j in range(points.shape[0]):
         out[j] = squared_distance(points[j], centre)
 
 
-@compiled(fastmath=_FAST)
+@compiled(fastmath=FAST)
 def shrink(values, places, n, k, slack):
     """Keep the k largest of ``values[:n]``, and all within ``slack`` of the k-th, in front.
 
@@ -82,7 +82,7 @@ def shrink(values, places, n, k, slack):
     return kept, bar
 
 
-@compiled(fastmath=_FAST)
+@compiled(fastmath=FAST)
 def _collect(row, half, lanes, start, stop, step, first, skip, k, slack, bar, n, values, places):
     """Add the points that reach the bar to a query's candidates: of each lane, start + lane, and every step on from it.
 
@@ -106,7 +106,7 @@ def _collect(row, half, lanes, start, stop, step, first, skip, k, slack, bar, n,
     return n, bar
 
 
-@compiled(fastmath=_FAST)
+@compiled(fastmath=FAST)
 def scan(products, half, first, skip, k, slack, bars, counts, values, places):
     """Look through one block of products (queries, points) for candidates among the k nearest.
 
@@ -140,7 +140,7 @@ def scan(products, half, first, skip, k, slack, bars, counts, values, places):
         counts[i], bars[i] = n, bar
 
 
-@compiled(fastmath=_FAST)
+@compiled(fastmath=FAST)
 def scan_classes(
     products, half, first, skip, k, slack, bars, counts, values, places,
     points, queries, codes, predicted, level, near, near_places, near_bars,
@@ -201,7 +201,7 @@ def scan_classes(
         counts[i], bars[i] = n, bar
 
 
-@compiled(fastmath=_FAST)
+@compiled(fastmath=FAST)
 def _approach(
     row, half, lanes, start, stop, step, first, skip, points, codes, wanted, query,
     level, slack, near, near_places, near_bars,
@@ -218,7 +218,7 @@ def _approach(
                     near_bars[side] = np.float32(level[0] - level[1] * found * found) - slack
 
 
-@compiled(fastmath=_FAST)
+@compiled(fastmath=FAST)
 def settle(points, first, queries, counts, places, found):
     """Measure the candidates that lie in one segment of the bank, each directly, into ``found``.
 
@@ -279,77 +279,7 @@ def rank(k, counts, places, found, order, distances, indices):
             indices[i, c] = places[i, order[i, c]]
 
 
-@compiled(fastmath=_FAST, error_model="numpy")
-def weigh(
-    products, half, first, skip, points, queries, codes, predicted, level, doubt, inverse, reference, near, totals
-):  # fmt: skip
-    """Add the weight of every point of a block to the total of its class: exp(reference - distance), or 1 / distance.
-
-    ``reference`` holds, for the predicted class (0) and for all others (1), the distance that has weight 1: the nearest
-    known so far, so that the largest weight of either side never underflows; ``near`` are the newest of them, and
-    ``totals`` (queries, classes) are brought down to them first. With r the reference and v_r what v is there,
-
-        r - d = (r² - d²) / (r + d) = (v - v_r) / (level[1] (r + d)),
-
-    which does not lose the difference of two large distances, as r - d would. A point so near that rounding in float32
-    would be felt (closer than ``doubt`` allows) is measured again, directly.
-    """
-    width = products.shape[1]
-    distances, exponents = np.empty(LANES, np.float32), np.empty(LANES, np.float32)
-    weights = np.empty(LANES, np.float32)
-    bits = weights.view(np.int32)
-    for i in range(products.shape[0]):
-        row, wanted, totals_i = products[i], predicted[i], totals[i]
-        if not inverse:
-            _lower_reference(wanted, near[i], reference[i], totals_i)
-        same_reference, same_level = _at_reference(reference[i, 0], level[i])
-        other_reference, other_level = _at_reference(reference[i, 1], level[i])
-        top, scale = np.float32(level[i, 0]), np.float32(1.0 / np.sqrt(level[i, 1]))
-        slope, close = np.float32(1.0 / level[i, 1]), np.float32(doubt[i])
-        nearest = np.float32(min(reference[i, 0], reference[i, 1]))
-        for start in range(0, width, LANES):
-            size = min(LANES, width - start)
-            part, part_half = row[start : start + size], half[start : start + size]
-            part_codes = codes[start : start + size]
-            for t in range(size):
-                v = part[t] - part_half[t]
-                v = v if v > np.float32(-1e30) else np.float32(-1e30)
-                gap = top - v
-                distances[t] = np.sqrt(gap if gap > np.float32(0) else np.float32(0)) * scale
-                exponents[t] = v
-            if inverse:
-                for t in range(size):
-                    weights[t] = np.float32(1) / distances[t]
-            else:
-                for t in range(size):
-                    same = part_codes[t] == wanted
-                    both = distances[t] + (same_reference if same else other_reference) + np.float32(1e-30)
-                    exponents[t] = (exponents[t] - (same_level if same else other_level)) * slope / both
-                _exponentials(exponents, weights, bits, size)
-            for t in range(size):
-                code, weight = part_codes[t], np.float64(weights[t])
-                if first + start + t == skip[i] or part_half[t] == np.inf:
-                    weight = 0.0
-                elif distances[t] <= close and distances[t] <= nearest + np.float32(25) + close:
-                    exact = np.sqrt(squared_distance(points[start + t], queries[i]))
-                    weight = _exact_weight(exact, reference[i, 0 if code == wanted else 1], inverse)
-                totals_i[code] += weight
-
-
-@compiled(fastmath=_FAST)
-def _at_reference(reference, level):
-    """A reference and v there, in float32; zeros where no point of its side is known, so that all stays finite."""
-    if reference == np.inf:
-        return np.float32(0), np.float32(0)
-    return np.float32(reference), np.float32(level[0] - level[1] * reference * reference)
-
-
-@compiled(fastmath=_FAST, error_model="numpy")
-def _exact_weight(distance, reference, inverse):
-    return 1 / max(distance, 1e-300) if inverse else np.exp(reference - distance)
-
-
-@compiled(fastmath=_FAST)
+@compiled(fastmath=FAST)
 def meet(points, places, codes, skip, queries, predicted, level, slack, near, near_places, near_bars):
     """Measure a few points for every query, as candidates for the nearest of their side."""
     for i in range(queries.shape[0]):
@@ -364,19 +294,6 @@ def meet(points, places, codes, skip, queries, predicted, level, slack, near, ne
                 near_bars[i, side] = np.float32(level[i, 0] - level[i, 1] * found * found) - slack[i]
 
 
-@compiled(fastmath=_FAST)
-def weigh_few(points, places, codes, skip, queries, predicted, inverse, reference, near, totals):
-    """Add the weights of a few points, each measured directly."""
-    for i in range(queries.shape[0]):
-        if not inverse:
-            _lower_reference(predicted[i], near[i], reference[i], totals[i])
-        for j in range(points.shape[0]):
-            if places[j] != skip[i]:
-                side = 0 if codes[j] == predicted[i] else 1
-                found = np.sqrt(squared_distance(points[j], queries[i]))
-                totals[i, codes[j]] += _exact_weight(found, reference[i, side], inverse)
-
-
 @compiled()
 def append(counts, places, skip, further):
     """Add a few places to the candidates of every query that has any."""
@@ -386,40 +303,3 @@ def append(counts, places, skip, further):
                 if place != skip[i]:
                     places[i, counts[i]] = place
                     counts[i] += 1
-
-
-@compiled(fastmath=_FAST)
-def _lower_reference(wanted, near, reference, totals):
-    """Bring the totals down to the nearest distances known by now."""
-    for side in range(2):
-        newest = near[side]
-        if newest < reference[side]:
-            factor = np.exp(newest - reference[side])
-            for c in range(totals.shape[0]):
-                if (c == wanted) == (side == 0):
-                    totals[c] *= factor
-            reference[side] = newest
-
-
-@compiled(fastmath=_FAST)
-def _exponentials(exponents, results, bits, size):
-    """The exponential of ``exponents[:size]`` into ``results``, to 2e-7 of its value; below -86, about 1e-38.
-
-    ``bits`` is ``results`` seen as int32. Cephes' polynomial on [-ln 2 / 2, ln 2 / 2], then the power of two goes to
-    the exponent field: loops of this form run in vector registers, which calls of ``np.exp`` do not.
-    """
-    for t in range(size):
-        x = exponents[t]
-        x = x if x > np.float32(-86) else np.float32(-86)
-        power = np.floor(x * np.float32(1.4426950408889634) + np.float32(0.5))
-        r = (x - power * np.float32(0.693359375)) + power * np.float32(2.12194440e-4)
-        p = np.float32(1.9875691500e-4)
-        p = p * r + np.float32(1.3981999507e-3)
-        p = p * r + np.float32(8.3334519073e-3)
-        p = p * r + np.float32(4.1665795894e-2)
-        p = p * r + np.float32(1.6666665459e-1)
-        p = p * r + np.float32(5.0000001201e-1)
-        results[t] = p * r * r + r + np.float32(1)
-        exponents[t] = power
-    for t in range(size):
-        bits[t] += np.int32(exponents[t]) << 23
