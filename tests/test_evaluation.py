@@ -237,6 +237,15 @@ def test_what_are_no_embeddings_is_refused() -> None:
         evaluate(np.zeros((2, 2)), {"a": [1, 2]})  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("kinds", [[], "x", None])
+def test_a_file_without_two_kinds_is_refused(tmp_path: Path, kinds: Any) -> None:
+    path = tmp_path / "e.json"
+    content = evaluate(None, {"a": [3, 2, 1, 0]}, correct=[1, 0, 1, 0], samples=5).to_json()
+    path.write_text(json.dumps({**content, "kinds": kinds}))
+    with pytest.raises(FileError, match=r"expected a whole vicinal\.evaluation file"):
+        Evaluation.load(path)
+
+
 def test_it_prints_a_table_that_lines_up() -> None:
     """Scores of two values, so that every bootstrap sample gives the same."""
     right = np.arange(8) < 4

@@ -166,20 +166,20 @@ def test_a_model_that_keeps_what_it_computes_can_still_be_trained() -> None:
     class Keeps(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.head = nn.Linear(D, C)
+            self.body, self.head = nn.Linear(D, 7), nn.Linear(7, C)
             self.scale: Tensor | None = None
 
         def forward(self, x: Tensor) -> Tensor:
             if self.scale is None:
-                self.scale = torch.ones(D) * 2
-            found: Tensor = self.head(x * self.scale)
+                self.scale = torch.ones(7) * 2
+            found: Tensor = self.head(self.body(x) * self.scale)
             return found
 
     model = Keeps()
     from_model(model, batches())
     model(data()[0]).sum().backward()
-    assert model.head.weight.grad is not None
-    assert (model.head.weight.grad != 0).any()
+    assert model.body.weight.grad is not None
+    assert (model.body.weight.grad != 0).any()
 
 
 def test_sparse_and_conjugate_buffers_are_no_obstacle() -> None:
