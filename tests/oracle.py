@@ -33,19 +33,25 @@ def log_sum(terms: list[float]) -> float:
 
 
 def log_weight(d: float, kernel: str) -> float:
-    return {"exp": -d, "count": 0.0, "inverse": -math.log(max(d, 1e-300))}[kernel]
+    return {"exp": -d, "count": 0.0, "inverse": -math.log(max(d, 1e-280))}[kernel]
 
 
-def share_and_log_odds(points, labels, query, predicted, k, kernel="exp", skip=None) -> tuple[float, float]:
+def share_and_log_odds(
+    points, labels, query, predicted, k, kernel="exp", skip=None, weights=None
+) -> tuple[float, float]:
     """Eq. 1 and its log-odds, the empty side filled by the nearest point of its kind; both kinds must exist."""
+
+    def weigh(d: float, j: int) -> float:
+        return log_weight(d, kernel) + (0.0 if weights is None else math.log(weights[j]))
+
     everyone = nearest(points, query, len(points), skip)
     chosen = everyone[:k]
-    same = [log_weight(d, kernel) for d, j in chosen if labels[j] == predicted]
-    other = [log_weight(d, kernel) for d, j in chosen if labels[j] != predicted]
+    same = [weigh(d, j) for d, j in chosen if labels[j] == predicted]
+    other = [weigh(d, j) for d, j in chosen if labels[j] != predicted]
     top = max(same + other)
     share = math.fsum(math.exp(w - top) for w in same) / math.fsum(math.exp(w - top) for w in same + other)
     if not same:
-        same = [next(log_weight(d, kernel) for d, j in everyone if labels[j] == predicted)]
+        same = [next(weigh(d, j) for d, j in everyone if labels[j] == predicted)]
     if not other:
-        other = [next(log_weight(d, kernel) for d, j in everyone if labels[j] != predicted)]
+        other = [next(weigh(d, j) for d, j in everyone if labels[j] != predicted)]
     return share, log_sum(same) - log_sum(other)

@@ -14,6 +14,7 @@ from vicinal.errors import FileError, InputError, ShapeError
 
 POINT = st.tuples(st.integers(-2, 2), st.integers(-2, 2), st.sampled_from([-3, 0, 4]))  # duplicates and ties abound
 POINTS = st.lists(POINT, min_size=1, max_size=7)
+WEIGHTS = st.lists(st.sampled_from([0.5, 1.0, 3.0]), min_size=7, max_size=7)
 
 
 class Changes(RuleBasedStateMachine):
@@ -23,12 +24,19 @@ class Changes(RuleBasedStateMachine):
     def begin(self, points):
         self.rows = dict(enumerate(points))
         self.next_row = len(points)
+        self.weights = None
         self.bank = Bank(*_split(points), facts={"layer": "last"})
 
-    @rule(points=POINTS)
-    def add(self, points):
-        self.bank = self.bank.add(*_split(points))
-        self.rows.update(enumerate(points, self.next_row))
+    @rule(points=POINTS, weights=st.none() | WEIGHTS)
+    def add(self, points, weights):
+        weights = weights and weights[: len(points)]
+        self.bank = self.bank.add(*_split(points), weights)
+        new = range(self.next_row, self.next_row + len(points))
+        if weights and self.weights is None:
+            self.weights = dict.fromkeys(self.rows, 1.0)
+        if self.weights is not None:
+            self.weights |= dict(zip(new, weights or [1.0] * len(points), strict=True))
+        self.rows.update(zip(new, points, strict=True))
         self.next_row += len(points)
 
     @precondition(lambda self: len(self.rows) > 1)
@@ -61,6 +69,8 @@ class Changes(RuleBasedStateMachine):
         points, labels = _split([self.rows[row] for row in order])
         assert self.bank.rows.tolist() == order
         assert self.bank.labels.tolist() == labels
+        weights = None if self.weights is None else [self.weights[row] for row in order]
+        assert (None if self.bank.weights is None else self.bank.weights.tolist()) == weights
         assert self.bank.vectors.tolist() == np.array(points, float).tolist()
         assert self.bank.classes.tolist() == sorted(set(labels))
         assert (len(self.bank), self.bank.dimension, self.bank.facts) == (len(order), 2, {"layer": "last"})
@@ -69,6 +79,9 @@ class Changes(RuleBasedStateMachine):
         expected = oracle.nearest(points, query, len(order))
         assert near.indices[0].tolist() == [order[place] for _, place in expected]
         np.testing.assert_allclose(near.distances[0], [d for d, _ in expected])
+        assert (near.weights is None) == (weights is None)
+        if weights is not None:
+            assert near.weights[0].tolist() == [weights[place] for _, place in expected]
         own = self.bank.nearest(points, len(order), exclude_self=False).indices
         if len(order) > 1:
             without = self.bank.nearest(points, len(order) - 1, exclude_self=True).indices
@@ -130,8 +143,9 @@ def test_the_row_to_leave_out_can_be_named_for_each_query():
     assert near.indices.tolist() == [[2], [0]]
 
 
-def test_on_the_unit_sphere_rows_keep_their_numbers():
-    bank = Bank([[0.0, 0.0], [2.0, 0.0], [0.0, 5.0]], [0, 1, 2]).remove([0]).unit()
+def test_on_the_unit_sphere_rows_keep_their_numbers_and_weights():
+    bank = Bank([[0.0, 0.0], [2.0, 0.0], [0.0, 5.0]], [0, 1, 2], weights=[1, 2, 3]).remove([0]).unit()
+    assert bank.weights.tolist() == [2, 3]
     assert bank.vectors.tolist() == [[1.0, 0.0], [0.0, 1.0]]
     assert bank.rows.tolist() == [1, 2]
     assert bank.add([[1.0, 1.0]], [3]).rows.tolist() == [1, 2, 3]
@@ -167,11 +181,22 @@ def test_a_loaded_bank_stays_on_disk_and_may_be_saved_onto_its_own_file(tmp_path
     assert again.rows.tolist() == [0, 2, 3, 4]
 
 
+def test_weights_survive_the_file_whose_version_says_so(tmp_path):
+    path, plain = tmp_path / "bank.safetensors", tmp_path / "plain.safetensors"
+    bank = Bank(np.eye(3), [0, 1, 2], weights=[1, 2.5, 4]).remove([0])
+    bank.save(path)
+    assert Bank.load(path).weights.tolist() == [2.5, 4.0]
+    assert b'"version":"2"' in path.read_bytes()[:200]
+    Bank(np.eye(3), [0, 1, 2]).save(plain)
+    assert Bank.load(plain).weights is None
+    assert b'"version":"1"' in plain.read_bytes()[:200]
+
+
 def _with(path, **parts):
     """The bank file, some of its arrays exchanged."""
     from vicinal import store
 
-    arrays, facts = store.read_arrays(path, form="vicinal.bank", version=1, may=None)
+    arrays, facts = store.read_arrays(path, form="vicinal.bank", version=2, may=None)
     arrays = {name: np.array(part) for name, part in arrays.items()}
     facts = {**facts, **parts.pop("facts", {})}
     store.write_arrays(path, {**arrays, **parts}, form="vicinal.bank", version=1, facts=facts)
@@ -190,6 +215,10 @@ def _with(path, **parts):
         {"squares": np.array([0.0, np.inf, 1.0])},
         {"squares": np.array([0.0, -1.0, 1.0])},
         {"vectors": np.zeros((3, 2))},
+        {"weights": np.ones(2)},
+        {"weights": np.ones(3, np.float32)},
+        {"weights": np.array([1.0, np.nan, 1.0])},
+        {"weights": np.array([1.0, 0.0, 1.0])},
         {"facts": {"next_row": True}},
         {"facts": {"next_row": 2}},
         {"facts": {"facts": []}},
@@ -212,6 +241,9 @@ BANK = Bank([[0.0], [1.0], [2.0]], [0, 0, 1])
     [
         (lambda: Bank([[0.0], [1.0]], [0]), "labels: expected 2, one for each vector, got 1"),
         (lambda: Bank(np.zeros((0, 3)), []), "vectors: expected at least one row"),
+        (lambda: Bank([[0.0], [1.0]], [0, 1], weights=[1]), "weights: expected 2, one for each vector, got 1"),
+        (lambda: Bank([[0.0]], [0], weights=[0]), "weights: expected numbers from 1e-09 to 1e\\+09, got 0 in row 0"),
+        (lambda: BANK.add([[0.0]], [0], [np.inf]), "weights: expected finite numbers, got inf in row 0"),
         (lambda: Bank([[0.0]], [0], facts={"epochs": 3}), "facts: expected words to words"),
         (lambda: BANK.add([[0.0, 1.0]], [0]), "vectors: expected 1 columns, as in the bank, got 2"),
         (lambda: BANK.add([[np.nan]], [0]), "vectors: expected finite numbers, got NaN in row 0"),

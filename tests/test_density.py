@@ -31,6 +31,14 @@ def test_density_is_the_denominator_of_the_distance_score():
     np.testing.assert_array_equal(density_of(near).confidence, found.confidence)
 
 
+def test_a_point_that_stands_for_three_is_three_times_as_dense():
+    vectors, labels, queries, predicted = world()
+    weights = np.full(120, 3.0)
+    for score_of, options in ((density, ()), (class_density, (predicted,))):
+        plain, heavy = (score_of(Bank(vectors, labels, weights=w), queries, *options, k=7) for w in (None, weights))
+        np.testing.assert_allclose(heavy.log_odds, plain.log_odds + np.log(3))
+
+
 def test_class_densities_look_at_one_class_only():
     vectors, labels, queries, predicted = world()
     bank = Bank(vectors, labels).remove([3, 17])

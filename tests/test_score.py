@@ -58,6 +58,69 @@ def test_every_point_of_the_bank_is_weighed_where_k_is_all(world, kernel):
         assert trust.confidence[i] == pytest.approx(share, rel=1e-4, abs=1e-4)
 
 
+WEIGHTS = st.sampled_from([1.0, 3.0, 0.25, 1e-9, 1e9])
+
+
+@given(worlds(), st.integers(1, 31), st.sampled_from(["exp", "count", "inverse"]), st.data())
+@settings(max_examples=200, deadline=None)
+def test_a_point_that_stands_for_many_counts_as_many(world, k, kernel, data):
+    points, labels, queries, predicted = world
+    weights = data.draw(arrays.arrays(np.float64, len(points), elements=WEIGHTS))
+    k = min(k, len(points))
+    bank = Bank(points, labels, weights=weights)
+    trust = vicinal.distance(bank, queries, predicted, k=k, kernel=kernel)
+    for i, query in enumerate(queries):
+        order = oracle.nearest(points, query, k + 1)
+        if len(order) > k and order[k][0] - order[k - 1][0] <= 1e-13 * order[k][0]:
+            continue
+        share, log_odds = oracle.share_and_log_odds(points, labels, query, predicted[i], k, kernel, weights=weights)
+        assert trust.confidence[i] == pytest.approx(share, rel=1e-9, abs=1e-300)
+        assert trust.log_odds[i] == pytest.approx(log_odds, rel=1e-9, abs=1e-9)
+    if kernel != "count":
+        whole = vicinal.distance(bank, queries, predicted, k=len(points), kernel=kernel)
+        found = vicinal.distance(bank, queries, predicted, k="all", kernel=kernel)
+        np.testing.assert_allclose(found.log_odds, whole.log_odds, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("m", [3, 200])
+@pytest.mark.parametrize("kernel", ["exp", "inverse"])
+def test_a_weight_of_three_is_the_point_three_times(m, kernel):
+    rng = np.random.default_rng(2)
+    labels, weights = rng.integers(0, 5, 3000), rng.integers(1, 4, 3000)
+    points = (rng.standard_normal((5, 12))[labels] + rng.standard_normal((3000, 12))).astype(np.float32)
+    points[77] *= 1e4  # an outlier, which is measured apart
+    labels[77], weights[77] = 9, 3
+    queries, predicted = rng.standard_normal((m, 12)), rng.integers(0, 5, m)
+    predicted[1] = 9
+    queries[0] *= 1e30  # far beyond where products in float32 will do
+    heavy = vicinal.distance(Bank(points, labels, weights=weights), queries, predicted, k="all", kernel=kernel)
+    rows = np.repeat(np.arange(3000), weights)
+    repeated = vicinal.distance(Bank(points[rows], labels[rows]), queries, predicted, k="all", kernel=kernel)
+    np.testing.assert_allclose(heavy.log_odds, repeated.log_odds, atol=1e-5)
+    np.testing.assert_allclose(heavy.rival.log_odds, repeated.rival.log_odds, atol=1e-5)
+    assert (heavy.rival.labels == repeated.rival.labels).all()
+
+
+@pytest.mark.parametrize("k", [7, "all"])
+def test_weights_of_one_change_no_bit(k):
+    rng = np.random.default_rng(3)
+    points, labels = rng.standard_normal((2000, 9)), rng.integers(0, 4, 2000)
+    queries, predicted = rng.standard_normal((150, 9)), rng.integers(0, 5, 150)
+    plain = vicinal.distance(Bank(points, labels), queries, predicted, k=k)
+    ones = vicinal.distance(Bank(points, labels, weights=np.ones(2000)), queries, predicted, k=k)
+    assert (ones.log_odds == plain.log_odds).all()
+    assert (ones.confidence == plain.confidence).all()
+    assert (ones.rival.log_odds == plain.rival.log_odds).all()
+
+
+def test_the_nearest_of_an_empty_side_counts_as_many_too():
+    bank = Bank([[0.0], [1.0], [5.0]], [0, 0, 1], weights=[1, 2, 4])
+    trust = vicinal.distance(bank, [[0.0], [0.0]], [0, 7], k=1)
+    np.testing.assert_allclose(trust.log_odds[0], 0 - (np.log(4) - 5))
+    far = bank.farthest(np.zeros((1, 1), np.float32))[0]
+    np.testing.assert_allclose(trust.log_odds[1], -far - 0)  # a class the bank never saw is as one point
+
+
 @pytest.mark.parametrize("m", [3, 200])
 def test_all_agrees_with_a_float64_sum_on_a_larger_bank(m):
     rng = np.random.default_rng(0)

@@ -9,25 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from vicinal import checks, store
+from vicinal import bank_file, checks
+from vicinal.bank_file import HEAVIEST, LIGHTEST, Stored
 from vicinal.checks import Floats, Integers, Vectors
-from vicinal.errors import FileError, InputError, ShapeError
-from vicinal.search import BruteSearch, Found, Masses, Points, kernels
-from vicinal.search.points import Gathered, frozen
+from vicinal.errors import InputError, ShapeError
+from vicinal.search import BruteSearch, Found, Masses, Points
 from vicinal.search.protocol import Codes
 from vicinal.values import Embeddings, Nearest, Neighbors
 
 __all__ = ["Bank"]
-
-BANK_FORMAT = "vicinal.bank"
-BANK_VERSION = 1
-_KINDS = {
-    "vectors": ("float32", 2),
-    "labels": ("int64", 1),
-    "squares": ("float64", 1),
-    "centre": ("float64", 1),
-    "rows": ("int64", 1),
-}
 
 
 class Bank:
@@ -41,6 +31,8 @@ class Bank:
         vectors: (n, d), float32 without a copy (so leave it as it is while the bank is used), or anything that
             converts. A memory-mapped array stays on disk.
         labels: (n,), whole numbers; gaps, 0 and negative ones are welcome.
+        weights: (n,), how many points each stands for, as in a condensed bank: each counts so many times in Eq. 1,
+            though it is one of the k neighbours. Left out, each stands for itself.
         facts: where the vectors come from, as words to words.
 
     Example:
@@ -52,15 +44,13 @@ class Bank:
         array([[0]])
     """
 
-    def __init__(self, vectors: Any, labels: Any, *, facts: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, vectors: Any, labels: Any, *, weights: Any = None, facts: Mapping[str, str] | None = None
+    ) -> None:
         found = checks.vectors(vectors, "vectors")
-        classes = checks.labels(labels, "labels", rows=len(found))
+        classes = checks.labels(labels, "labels", rows=len(found)).copy()
         said = checks.facts({} if facts is None else facts)
-        centre = _mean(found)
-        points = Points((found,), classes.copy(), centre, _squared_lengths(found, centre))
-        if len(points.outliers):  # which draw the mean away from where nearly all points are
-            centre = _mean(found, np.delete(np.arange(len(found)), points.outliers))
-            points = Points((found,), points.labels, centre, _squared_lengths(found, centre))
+        points = Points.of(found, classes, _weights(weights, len(found)))
         self._fill(points, np.arange(len(found)), len(found), said)
 
     def _fill(self, points: Points, rows: Integers, next_row: int, facts: dict[str, str]) -> None:
@@ -96,6 +86,11 @@ class Bank:
     def labels(self) -> Integers:
         """(n,), the class of each row in ``rows``."""
         return self._points.labels[self._living]
+
+    @cached_property
+    def weights(self) -> Floats | None:
+        """(n,), how many points each row in ``rows`` stands for; None where each stands for itself."""
+        return None if self._points.weights is None else self._points.weights[self._living]
 
     @cached_property
     def vectors(self) -> Vectors:
@@ -167,17 +162,11 @@ class Bank:
         found: Floats = np.sqrt(np.einsum("ij,ij->i", gaps, gaps)) + self._points.radius
         return found
 
-    def add(self, vectors: Any, labels: Any) -> Bank:
+    def add(self, vectors: Any, labels: Any, weights: Any = None) -> Bank:
         """A bank with more points. Their rows are numbered on from the highest row there ever was."""
         found = checks.vectors(vectors, "vectors", columns=self.dimension)
         classes = checks.labels(labels, "labels", rows=len(found))
-        old = self._points
-        points = Points(
-            _merged((*old.segments, found)),
-            np.concatenate([old.labels, classes]),
-            old.centre,
-            np.concatenate([old.squares, _squared_lengths(found, old.centre)]),
-        )
+        points = self._points.add(found, classes, _weights(weights, len(found)))
         end = self._next_row + len(found)
         return self._like(points, np.concatenate([self._rows, np.arange(self._next_row, end)]), end)
 
@@ -186,48 +175,30 @@ class Bank:
         places = self._places(indices)
         if len(np.unique(places)) == len(self):
             raise InputError("indices: expected to leave at least one point in the bank, got all of them")
-        squares = self._points.squares.copy()
-        squares[places] = np.inf
-        old = self._points
-        return self._like(Points(old.segments, old.labels, old.centre, squares), self._rows, self._next_row)
+        return self._like(self._points.remove(places), self._rows, self._next_row)
 
     def take(self, indices: Any) -> Bank:
         """A bank of only the points at some rows, which keep their row numbers. The vectors are copied."""
         places = np.unique(self._places(indices))
         if not len(places):
             raise ShapeError("indices: expected at least one row, got none")
-        old = self._points
-        points = Points((old.gather(places),), old.labels[places], old.centre, old.squares[places])
-        return self._like(points, self._rows[places], self._next_row)
+        return self._like(self._points.take(places), self._rows[places], self._next_row)
 
     def unit(self) -> Bank:
         """The same rows with every vector divided by its length, for cosine neighbours; a zero vector is refused."""
-        bank = Bank(checks.unit_vectors(self.vectors, "bank"), self.labels, facts=self.facts)
-        return self._like(bank._points, self.rows, self._next_row)
+        points = Points.of(checks.unit_vectors(self.vectors, "bank"), self.labels, self.weights)
+        return self._like(points, self.rows, self._next_row)
 
     def save(self, path: str | Path) -> None:
         """Write a ``.safetensors`` file, in place of what is there (docs: File formats)."""
-        points, living = self._points, self._living
-        whole = len(living) == len(points)
-        arrays: dict[str, Any] = {
-            "vectors": points.segments if whole else Gathered(points, living),
-            "labels": points.labels[living],
-            "squares": points.squares[living],
-            "centre": points.centre,
-            "rows": self.rows,
-        }
-        facts = {"facts": self.facts, "next_row": self._next_row}
-        store.write_arrays(path, arrays, form=BANK_FORMAT, version=BANK_VERSION, facts=facts)
+        bank_file.write(path, Stored(self._points, self._rows, self._next_row, self.facts))
 
     @classmethod
     def load(cls, path: str | Path) -> Bank:
         """Open what ``save`` wrote. The vectors stay on disk and are mapped into memory as they are needed."""
-        arrays, facts = store.read_arrays(path, form=BANK_FORMAT, version=BANK_VERSION, needs=tuple(_KINDS))
-        _refuse_disagreement(path, arrays, facts)
-        labels, rows = np.array(arrays["labels"]), np.array(arrays["rows"])
-        points = Points((arrays["vectors"],), labels, np.array(arrays["centre"]), np.array(arrays["squares"]))
+        stored = bank_file.read(path)
         bank = cls.__new__(cls)
-        bank._fill(points, rows, facts["next_row"], facts["facts"])
+        bank._fill(stored.points, stored.rows, stored.next_row, stored.facts)
         return bank
 
     @classmethod
@@ -270,15 +241,18 @@ class Bank:
         return places
 
     def _neighbors(self, found: Found) -> Neighbors:
-        labels, rows = self._points.labels, self._rows
         same = other = None
         if found.near_distances is not None and found.near_places is not None:
-            same, other = (
-                Nearest(distances, np.where(places < 0, -1, rows[places]), np.where(places < 0, -1, labels[places]))
-                for distances, places in zip(found.near_distances.T, found.near_places.T, strict=True)
-            )
-        near = labels[found.places]
-        return Neighbors(found.distances, self._numbered(found.places), near, same, other)
+            same, other = map(self._nearest, found.near_distances.T, found.near_places.T)
+        points, places = self._points, found.places
+        labels, weights = points.labels[places], None if points.weights is None else points.weights[places]
+        return Neighbors(found.distances, self._numbered(places), labels, same, other, weights)
+
+    def _nearest(self, distances: Floats, places: Integers) -> Nearest:
+        points, none = self._points, places < 0
+        rows, labels = (np.where(none, -1, part[places]) for part in (self._rows, points.labels))
+        weights = None if points.weights is None else np.where(none, 1.0, points.weights[places])
+        return Nearest(distances, rows, labels, weights)
 
     def _numbered(self, places: Integers) -> Integers:
         """Places (m, k) as rows: in place, as the answer to many queries may be large."""
@@ -289,41 +263,8 @@ class Bank:
         return places
 
 
-def _mean(vectors: Vectors, rows: Integers | None = None) -> Floats:
-    """The mean of all vectors, or of some rows, a block at a time."""
-    n = len(vectors) if rows is None else len(rows)
-    total = np.zeros(vectors.shape[1])
-    for start in range(0, n, 65_536):
-        block = slice(start, start + 65_536)
-        total += vectors[block if rows is None else rows[block]].sum(axis=0, dtype=np.float64)
-    mean: Floats = total / n
-    return mean
-
-
-def _squared_lengths(vectors: Vectors, centre: Floats) -> Floats:
-    squares = np.empty(len(vectors))
-    kernels.squared_lengths(frozen(vectors), centre, squares)
-    return squares
-
-
-def _merged(segments: tuple[Vectors, ...]) -> tuple[Vectors, ...]:
-    """Join the last segments while the earlier of two is not twice as long: many small additions stay few segments."""
-    while len(segments) > 2 and len(segments[-2]) < 2 * len(segments[-1]):
-        segments = (*segments[:-2], np.concatenate(segments[-2:]))
-    return segments
-
-
-def _refuse_disagreement(path: str | Path, arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-    """Refuse what ``save`` never writes, as far as can be told without reading the vectors."""
-    kinds = {name: (str(arrays[name].dtype), arrays[name].ndim) for name in _KINDS}
-    if kinds != _KINDS:
-        raise FileError(f"{path}: expected types and dimensions {_KINDS}, got {kinds}; the file is damaged")
-    n, d = arrays["vectors"].shape
-    lengths = {name: len(arrays[name]) for name in ("labels", "squares", "rows")}
-    if not n * d or set(lengths.values()) != {n} or len(arrays["centre"]) != d:
-        raise FileError(f"{path}: expected {n} labels, squares and rows, got {lengths}; the file is damaged")
-    rows, squares, end = arrays["rows"], arrays["squares"], facts.get("next_row")
-    numbered = type(end) is int and rows[0] >= 0 and rows[-1] < end and bool((rows[:-1] < rows[1:]).all())
-    finite = np.isfinite(squares).all() and squares.min() >= 0 and np.isfinite(arrays["centre"]).all()
-    if not numbered or not finite or not isinstance(facts.get("facts"), dict):
-        raise FileError(f"{path}: expected ascending rows, finite lengths and facts; the file is damaged")
+def _weights(weights: Any, n: int) -> Floats | None:
+    """How many points each of n stands for, copied, if it is said."""
+    if weights is None:
+        return None
+    return checks.numbers(weights, "weights", rows=n, low=LIGHTEST, high=HEAVIEST, of="vector").copy()

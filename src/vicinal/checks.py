@@ -180,9 +180,17 @@ def rows(value: Any, name: str, *, rows: int | None = None, of: str = "row") -> 
     return labels(found, name, rows=rows, of=of)
 
 
-def numbers(value: Any, name: str, *, rows: int | None = None, low: float = -np.inf, high: float = np.inf) -> Floats:
+def numbers(
+    value: Any,
+    name: str,
+    *,
+    rows: int | None = None,
+    of: str = "prediction",
+    low: float = -np.inf,
+    high: float = np.inf,
+) -> Floats:
     """Numbers (n,) as float64, one for each prediction, finite and from ``low`` to ``high``, both included."""
-    found = _one_each(value, name, rows)
+    found = _one_each(value, name, rows, of)
     with np.errstate(over="ignore"):
         converted = np.ascontiguousarray(found, dtype=np.float64)
     wrong = np.flatnonzero(~np.isfinite(converted))
@@ -313,12 +321,12 @@ def _refuse_nonfinite(found: npt.NDArray[Any], name: str, original: npt.NDArray[
         )
 
 
-def _one_each(value: Any, name: str, rows: int | None) -> npt.NDArray[Any]:
+def _one_each(value: Any, name: str, rows: int | None, of: str = "prediction") -> npt.NDArray[Any]:
     found = array(value, name)
     if found.ndim != 1 or len(found) == 0:
-        raise ShapeError(f"{name}: expected shape (n,), one for each of at least one prediction, got {_shape(found)}")
+        raise ShapeError(f"{name}: expected shape (n,), one for each of at least one {of}, got {_shape(found)}")
     if rows is not None and len(found) != rows:
-        raise ShapeError(f"{name}: expected {rows}, one for each prediction, got {len(found)}")
+        raise ShapeError(f"{name}: expected {rows}, one for each {of}, got {len(found)}")
     return found
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from vicinal import checks
 from vicinal.bank import Bank
 from vicinal.checks import Floats, Integers, Vectors
+from vicinal.mass import log_weights
 from vicinal.values import Neighbors, Trust
 
 __all__ = ["class_density", "class_kth_distance", "density", "density_of"]
@@ -43,7 +44,7 @@ def density(bank: Bank, queries: Any, *, k: int = 50, exclude_self: bool | Any =
 
 def density_of(near: Neighbors) -> Trust:
     """The density score from neighbours that are already found, such as ``trust.neighbors`` of a distance score."""
-    mass: Floats = np.logaddexp.reduce(-near.distances, axis=1)
+    mass = _mass(near)
     return Trust("density", mass, mass, neighbors=near)
 
 
@@ -66,7 +67,7 @@ def class_density(bank: Bank, queries: Any, predicted: Any, *, k: int = 50) -> T
     """
     asked, labels, mass = _asked(bank, queries, predicted)
     for rows, near in _within(bank, asked, labels, k):
-        mass[rows] = np.logaddexp.reduce(-near.distances, axis=1)
+        mass[rows] = _mass(near)
     return Trust("class_density", mass, mass, labels, notes=_unseen(bank, labels))
 
 
@@ -82,6 +83,12 @@ def class_kth_distance(bank: Bank, queries: Any, predicted: Any, *, k: int = 50)
     return Trust(
         "class_kth_distance", nearness, -np.log(np.maximum(-nearness, _LEAST)), labels, notes=_unseen(bank, labels)
     )
+
+
+def _mass(near: Neighbors) -> Floats:
+    """(m,), the summed weight of the neighbours of each query, as a logarithm."""
+    summed: Floats = np.logaddexp.reduce(log_weights(near.distances, "exp", near.weights), axis=1)
+    return summed
 
 
 def _asked(bank: Bank, queries: Any, predicted: Any) -> tuple[Vectors, Integers, Floats]:

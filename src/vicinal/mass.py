@@ -10,12 +10,12 @@ import numpy as np
 from vicinal.checks import Floats
 from vicinal.compiled import compiled
 from vicinal.search.protocol import Codes, Masses
+from vicinal.search.weighing import LEAST
 
 __all__ = ["KERNELS", "Kernel", "Sums", "log_weights", "sum_neighbors"]
 
 Kernel: TypeAlias = Literal["exp", "count", "inverse"]
 KERNELS: tuple[Kernel, ...] = ("exp", "count", "inverse")
-_LEAST = 1e-300  # an inverse distance of 0 is taken as this: finite, and heavier than anything else
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,21 +31,25 @@ class Sums:
     masses: Masses
 
 
-def log_weights(distances: Floats, kernel: Kernel) -> Floats:
-    """The logarithm of a neighbour's weight: -d (``exp``), 0 (``count``) or -log d (``inverse``)."""
+def log_weights(distances: Floats, kernel: Kernel, counts: Floats | None = None) -> Floats:
+    """The logarithm of a neighbour's weight: -d (``exp``), 0 (``count``) or -log d (``inverse``).
+
+    ``counts`` says how many points each neighbour stands for; None, that each stands for itself.
+    """
     if kernel == "exp":
-        return -distances
-    if kernel == "count":
-        return np.zeros_like(distances)
-    weights: Floats = -np.log(np.maximum(distances, _LEAST))
-    return weights
+        weights = -distances
+    elif kernel == "count":
+        weights = np.zeros_like(distances)
+    else:
+        weights = -np.log(np.maximum(distances, LEAST))
+    return weights if counts is None else weights + np.log(counts)
 
 
 def sum_neighbors(log_weight: Floats, codes: Codes, predicted: Codes, classes: int) -> Sums:
     """Sum the weights of k neighbours by class.
 
     Args:
-        log_weight: (m, k), descending along each row, as neighbours come nearest first.
+        log_weight: (m, k), in any order along a row.
         codes: (m, k), the class of each neighbour, from 0 to ``classes`` - 1.
         predicted: (m,), the class predicted; -1 for one that the bank does not have.
         classes: how many there are.
@@ -65,11 +69,11 @@ def _sum(  # type: ignore[no-untyped-def]
         wanted = predicted[i]
         # each side is summed against its own largest weight, so that neither can underflow
         top_same = top_other = -np.inf
-        for j in range(k - 1, -1, -1):
+        for j in range(k):
             if codes[i, j] == wanted:
-                top_same = log_weight[i, j]
+                top_same = max(top_same, log_weight[i, j])
             else:
-                top_other = log_weight[i, j]
+                top_other = max(top_other, log_weight[i, j])
         same = other = 0.0
         for j in range(k):
             if codes[i, j] == wanted:

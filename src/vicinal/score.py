@@ -72,6 +72,8 @@ def distance(
     Where all k neighbours agree, D is 1 and says no more; L then takes the single nearest point of any other class, and
     where none agrees the nearest of the predicted class, wherever it lies. So L ranks where D is tied: rank by L.
 
+    A point that stands for w points (see :class:`Bank`) counts w times in both, though it is one of the k neighbours.
+
     A predicted class that the bank does not have gets confidence 0, log-odds as if its nearest point lay farther away
     than any point of the bank, and a note.
 
@@ -267,7 +269,7 @@ def _judged(
     sides = []
     for summed, nearest in ((masses.same, near.same), (masses.rival, near.other)):
         alone = np.where(np.isfinite(nearest.distances), nearest.distances, far)
-        sides.append(np.where(np.isneginf(summed), mass.log_weights(alone, kernel), summed))
+        sides.append(np.where(np.isneginf(summed), mass.log_weights(alone, kernel, nearest.weights), summed))
     same, rival = sides
     log_odds = same - np.logaddexp(rival, masses.rest)
     rival_labels = np.where(masses.rival_codes >= 0, bank.classes[masses.rival_codes], near.other.labels)
@@ -289,7 +291,7 @@ def _summed(
         left_out = False if skip is None else skip[rows]
         near = bank.nearest(queries[rows], k, predicted=labels[rows], exclude_self=left_out)
         sums = mass.sum_neighbors(
-            mass.log_weights(near.distances, kernel),
+            mass.log_weights(near.distances, kernel, near.weights),
             bank.codes(near.labels),
             bank.codes(labels[rows]),
             len(bank.classes),

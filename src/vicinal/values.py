@@ -7,7 +7,7 @@ A ``Bank`` (``vicinal.bank``) and an ``Evaluation`` (``vicinal.evaluation``) liv
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -140,6 +140,11 @@ class Embeddings:
 _OPTIONAL = ("logits", "labels", "predicted", "classes")
 
 
+def _joined(parts: Sequence[Any]) -> Any:
+    """Arrays one after the other, or None where there are none."""
+    return None if parts[0] is None else np.concatenate(parts)
+
+
 @dataclass(frozen=True, eq=False)
 class Nearest:
     """For each of m queries, the one nearest point of some kind.
@@ -148,11 +153,13 @@ class Nearest:
         distances: (m,), infinite where the bank has no such point.
         indices: (m,), rows of the bank; -1 where there is none.
         labels: (m,), their classes; -1 where there is none (look at ``indices`` to tell: -1 may be a label).
+        weights: (m,), how many points each stands for, 1 where there is none; None where each stands for itself.
     """
 
     distances: Floats
     indices: Integers
     labels: Integers
+    weights: Floats | None = None
 
     @classmethod
     def join(cls, parts: Sequence[Nearest | None]) -> Nearest | None:
@@ -160,9 +167,7 @@ class Nearest:
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
             return None
-        return cls(
-            *(np.concatenate([getattr(part, name) for part in known]) for name in ("distances", "indices", "labels"))
-        )
+        return cls(*(_joined([getattr(part, field.name) for part in known]) for field in fields(cls)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,6 +180,7 @@ class Neighbors:
         labels: (m, k), their classes.
         same: the nearest point of the predicted class, wherever it lies; None where no prediction was given.
         other: the nearest point of any other class, likewise.
+        weights: (m, k), how many points each stands for; None where each stands for itself.
     """
 
     distances: Floats
@@ -182,6 +188,7 @@ class Neighbors:
     labels: Integers
     same: Nearest | None = None
     other: Nearest | None = None
+    weights: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.distances)
@@ -197,18 +204,20 @@ class Neighbors:
         def nearest(part: np.ndarray[Any, _Kind]) -> np.ndarray[Any, _Kind]:
             return part[:, :k].copy()
 
-        return Neighbors(nearest(self.distances), nearest(self.indices), nearest(self.labels), self.same, self.other)
+        weights = None if self.weights is None else nearest(self.weights)
+        parts = nearest(self.distances), nearest(self.indices), nearest(self.labels)
+        return Neighbors(*parts, self.same, self.other, weights)
 
     @classmethod
     def join(cls, parts: Sequence[Neighbors]) -> Neighbors:
         """The neighbours of several batches of queries, one after the other."""
         if len(parts) == 1:
             return parts[0]
-        distances, indices, labels = (
-            np.concatenate([getattr(part, name) for part in parts]) for name in ("distances", "indices", "labels")
+        distances, indices, labels, weights = (
+            _joined([getattr(part, name) for part in parts]) for name in ("distances", "indices", "labels", "weights")
         )
         same, other = (Nearest.join([getattr(part, side) for part in parts]) for side in ("same", "other"))
-        return cls(distances, indices, labels, same, other)
+        return cls(distances, indices, labels, same, other, weights)
 
 
 @dataclass(frozen=True, eq=False)

@@ -120,6 +120,11 @@ class BruteSearch:
         return (squares * (self.scale / 2)).astype(np.float32)
 
     @cached_property
+    def counts(self) -> Floats:
+        """(n,), how many points each stands for; empty where each stands for itself."""
+        return np.empty(0) if self.points.weights is None else self.points.weights
+
+    @cached_property
     def outliers(self) -> tuple[Vectors, Integers, Codes]:
         """Vectors, places and classes of the outliers."""
         places = self.points.outliers
@@ -260,12 +265,14 @@ class _Pass:
             if self.inverse is not None:
                 weighing.weigh(
                     products, here, first, self.skip, block, self.queries, *sides,
-                    self.doubt, self.inverse, self.reference, self.near, self.totals,
+                    self.search.counts[first : first + size], self.doubt, self.inverse, self.reference, self.near,
+                    self.totals,
                 )  # fmt: skip
         if self.predicted is not None and self.inverse is not None:
+            counts = self.search.counts
             weighing.weigh_few(
-                vectors, places, classes, self.skip, self.queries, self.predicted, self.inverse,
-                self.reference, self.near, self.totals,
+                vectors, places, classes, self.skip, self.queries, self.predicted,
+                counts[places] if len(counts) else counts, self.inverse, self.reference, self.near, self.totals,
             )  # fmt: skip
 
     def _settle(self) -> None:
@@ -305,10 +312,12 @@ class _Pass:
         alive = np.isfinite(distances)
         self.reference[i] = self.near[i]
         if self.inverse:
-            weights = 1 / np.maximum(distances[alive], 1e-300)
+            weights = 1 / np.maximum(distances[alive], weighing.LEAST)
         else:
             reference: Any = np.where(same, *self.reference[i])
             weights = np.exp((reference - distances)[alive])
+        if self.points.weights is not None:
+            weights *= self.points.weights[alive]
         self.totals[i] = np.bincount(self.points.codes[alive], weights, minlength=self.totals.shape[1])
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from vicinal.checks import Floats, Integers, Vectors
+from vicinal.search import kernels
 
 __all__ = ["Gathered", "Points", "frozen"]
 
@@ -30,12 +31,48 @@ class Points:
         centre: (d,), float64, the mean of the first segment; lengths are measured from it, because float32 loses the
             difference between points that lie far from the origin and near each other.
         squares: (n,), float64, |x - centre|², infinite for removed points.
+        weights: (n,), float64, how many points each stands for; None where each stands for itself.
     """
 
     segments: tuple[Vectors, ...]
     labels: Integers
     centre: Floats
     squares: Floats
+    weights: Floats | None = None
+
+    @classmethod
+    def of(cls, vectors: Vectors, labels: Integers, weights: Floats | None = None) -> Points:
+        """Points in one segment, around their mean, or that of nearly all of them where a few lie far out."""
+        centre = _mean(vectors)
+        points = cls((vectors,), labels, centre, _squared_lengths(vectors, centre), weights)
+        if not len(points.outliers):
+            return points
+        centre = _mean(vectors, np.delete(np.arange(len(vectors)), points.outliers))
+        return replace(points, centre=centre, squares=_squared_lengths(vectors, centre))
+
+    def add(self, vectors: Vectors, labels: Integers, weights: Floats | None = None) -> Points:
+        """These points and more, which take the next places."""
+        if weights is not None or self.weights is not None:
+            each = ((self.weights, len(self)), (weights, len(vectors)))
+            weights = np.concatenate([np.ones(n) if part is None else part for part, n in each])
+        return Points(
+            _merged((*self.segments, vectors)),
+            np.concatenate([self.labels, labels]),
+            self.centre,
+            np.concatenate([self.squares, _squared_lengths(vectors, self.centre)]),
+            weights,
+        )
+
+    def remove(self, places: Integers) -> Points:
+        """All but the points at some places; the others keep theirs."""
+        squares = self.squares.copy()
+        squares[places] = np.inf
+        return replace(self, squares=squares)
+
+    def take(self, places: Integers) -> Points:
+        """Only the points at some places, copied, in the order given."""
+        weights = None if self.weights is None else self.weights[places]
+        return Points((self.gather(places),), self.labels[places], self.centre, self.squares[places], weights)
 
     def __len__(self) -> int:
         return len(self.squares)
@@ -124,6 +161,30 @@ class Points:
             for start in range(0, len(segment), width):
                 yield first + start, segment[start : start + width]
             first += len(segment)
+
+
+def _mean(vectors: Vectors, rows: Integers | None = None) -> Floats:
+    """The mean of all vectors, or of some rows, a block at a time."""
+    n = len(vectors) if rows is None else len(rows)
+    total = np.zeros(vectors.shape[1])
+    for start in range(0, n, 65_536):
+        block = slice(start, start + 65_536)
+        total += vectors[block if rows is None else rows[block]].sum(axis=0, dtype=np.float64)
+    mean: Floats = total / n
+    return mean
+
+
+def _squared_lengths(vectors: Vectors, centre: Floats) -> Floats:
+    squares = np.empty(len(vectors))
+    kernels.squared_lengths(frozen(vectors), centre, squares)
+    return squares
+
+
+def _merged(segments: tuple[Vectors, ...]) -> tuple[Vectors, ...]:
+    """Join the last segments while the earlier of two is not twice as long: many small additions stay few segments."""
+    while len(segments) > 2 and len(segments[-2]) < 2 * len(segments[-1]):
+        segments = (*segments[:-2], np.concatenate(segments[-2:]))
+    return segments
 
 
 def frozen(vectors: Vectors) -> Vectors:

@@ -10,12 +10,15 @@ import numpy as np
 from vicinal.compiled import compiled
 from vicinal.search.kernels import FAST, LANES, squared_distance
 
-__all__ = ["weigh", "weigh_few"]
+__all__ = ["LEAST", "weigh", "weigh_few"]
+
+LEAST = 1e-280  # an inverse distance of 0 is taken as this: heavier than any other, and finite when many are added up
 
 
 @compiled(fastmath=FAST, error_model="numpy")
 def weigh(
-    products, half, first, skip, points, queries, codes, predicted, level, doubt, inverse, reference, near, totals
+    products, half, first, skip, points, queries, codes, predicted, level,
+    counts, doubt, inverse, reference, near, totals,
 ):  # fmt: skip
     """Add the weight of every point of a block to the total of its class: exp(reference - distance), or 1 / distance.
 
@@ -26,7 +29,8 @@ def weigh(
         r - d = (r² - d²) / (r + d) = (v - v_r) / (level[1] (r + d)),
 
     which does not lose the difference of two large distances, as r - d would. A point so near that rounding in float32
-    would be felt (closer than ``doubt`` allows) is measured again, directly.
+    would be felt (closer than ``doubt`` allows) is measured again, directly. ``counts`` says how many points each
+    stands for; where it is empty, each stands for itself.
     """
     width = products.shape[1]
     distances, exponents = np.empty(LANES, np.float32), np.empty(LANES, np.float32)
@@ -67,6 +71,8 @@ def weigh(
                 elif distances[t] <= close and distances[t] <= nearest + np.float32(25) + close:
                     exact = np.sqrt(squared_distance(points[start + t], queries[i]))
                     weight = _exact_weight(exact, reference[i, 0 if code == wanted else 1], inverse)
+                if counts.shape[0] > 0:
+                    weight *= counts[start + t]
                 totals_i[code] += weight
 
 
@@ -80,11 +86,11 @@ def _at_reference(reference, level):
 
 @compiled(fastmath=FAST, error_model="numpy")
 def _exact_weight(distance, reference, inverse):
-    return 1 / max(distance, 1e-300) if inverse else np.exp(reference - distance)
+    return 1 / max(distance, LEAST) if inverse else np.exp(reference - distance)
 
 
 @compiled(fastmath=FAST)
-def weigh_few(points, places, codes, skip, queries, predicted, inverse, reference, near, totals):
+def weigh_few(points, places, codes, skip, queries, predicted, counts, inverse, reference, near, totals):
     """Add the weights of a few points, each measured directly."""
     for i in range(queries.shape[0]):
         if not inverse:
@@ -93,7 +99,10 @@ def weigh_few(points, places, codes, skip, queries, predicted, inverse, referenc
             if places[j] != skip[i]:
                 side = 0 if codes[j] == predicted[i] else 1
                 found = np.sqrt(squared_distance(points[j], queries[i]))
-                totals[i, codes[j]] += _exact_weight(found, reference[i, side], inverse)
+                weight = _exact_weight(found, reference[i, side], inverse)
+                if counts.shape[0] > 0:
+                    weight *= counts[j]
+                totals[i, codes[j]] += weight
 
 
 @compiled(fastmath=FAST)

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from vicinal import bank, store, values
+from vicinal import bank, bank_file, store, values
 from vicinal.errors import FileError, InputError, VicinalError, require
 
 __all__ = ["Source", "nearest_word", "open_source"]
@@ -172,7 +172,7 @@ def _open_safetensors(path: Path) -> Source:
     if form == values.EMBEDDINGS_FORMAT:
         arrays, facts = store.read_arrays(path, form=form, version=values.EMBEDDINGS_VERSION, may=None)
         return Source(path, {name: partial(np.asarray, part) for name, part in arrays.items()}, facts, own=True)
-    if form == bank.BANK_FORMAT:
+    if form == bank_file.BANK_FORMAT:
         points = bank.Bank.load(path)
         return Source(path, {"vectors": lambda: points.vectors, "labels": lambda: points.labels}, points.facts)
     arrays_of = {name: partial(_load_tensor, path, name, code) for name, code in codes.items()}
