@@ -12,7 +12,7 @@ from vicinal.checks import Flags, Floats
 from vicinal.errors import InputError
 from vicinal.metrics.bootstrap import Comparison
 
-__all__ = ["delong"]
+__all__ = ["delong", "placements"]
 
 
 def delong(first: Any, second: Any, correct: Any, *, level: float = 0.95) -> Comparison:
@@ -42,7 +42,8 @@ def delong(first: Any, second: Any, correct: Any, *, level: float = 0.95) -> Com
         )
     level = checks.fraction(level, "level", open_low=True, open_high=True)
     wins = [
-        _wins(checks.numbers(s, name, rows=len(right)), right) for s, name in ((first, "first"), (second, "second"))
+        placements(checks.numbers(s, name, rows=len(right)), right)
+        for s, name in ((first, "first"), (second, "second"))
     ]
     of_right, of_wrong = wins[0][0] - wins[1][0], wins[0][1] - wins[1][1]
     difference = float(of_right.mean())
@@ -55,8 +56,13 @@ def delong(first: Any, second: Any, correct: Any, *, level: float = 0.95) -> Com
     )
 
 
-def _wins(scores: Floats, right: Flags) -> tuple[Floats, Floats]:
-    """For each right prediction the share of wrong ones below it, for each wrong one the share of right ones above."""
+def placements(scores: Floats, right: Flags) -> tuple[Floats, Floats]:
+    """For each right prediction the share of wrong ones below it, for each wrong one the share of right ones above.
+
+    Example:
+        >>> placements(np.array([3.0, 1.0, 2.0]), np.array([True, True, False]))
+        (array([1., 0.]), array([0.5]))
+    """
     rights, wrongs = np.sort(scores[right]), np.sort(scores[~right])
     below = (np.searchsorted(wrongs, scores[right], "left") + np.searchsorted(wrongs, scores[right], "right")) / 2
     above = (np.searchsorted(rights, scores[~right], "left") + np.searchsorted(rights, scores[~right], "right")) / 2
