@@ -4,9 +4,9 @@ Three rewrites, all exact:
 
 - Max pooling before the ELU instead of after it: the ELU increases, so the largest stays the largest, and there is only
   a quarter of the values to compute it for. With dropout between the two, the dropped values are 0 on both sides of the
-  ELU, and the scale 1/(1-p) of the kept ones moves into a CELU:
-  ``pool(dropout(elu(z))) = celu(pool(dropout(z)), 1/(1-p))``.
-- Sixteen random bits a value instead of a float: four values share what torch draws for one.
+  ELU, and the scale of the kept ones, a factor above 0, waits until after the pooling:
+  ``pool(dropout(elu(z))) = elu(pool(kept * z)) / (1-p)``.
+- Sixteen random bits a value instead of a float, from a generator that runs in vector registers.
 - The widest layers run on a few images at a time, so that what lies between them never leaves the cache.
 """
 
@@ -14,10 +14,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from vicinal.compiled import compiled
 
 __all__ = ["Dropout", "EluPool", "InPieces", "in_pieces"]
 
@@ -29,8 +33,8 @@ class Dropout(nn.Dropout):
     """Dropout as in torch, four times as fast on a CPU: each value is dropped if its own 16 random bits say so.
 
     The probability is rounded to a multiple of 2^-16, and the kept values are scaled by the exact inverse of the share
-    kept, so that the mean stays the mean. The random bits come from torch's global generator of the device, as those of
-    ``torch.nn.Dropout`` do, but they are not the same.
+    kept, so that the mean stays the mean. The random bits are seeded from torch's global generator of the device, as
+    those of ``torch.nn.Dropout`` are, but they are not the same.
 
     Args:
         p: the probability that a value is dropped, at least 0 and below 1.
@@ -56,16 +60,35 @@ class Dropout(nn.Dropout):
         """Drop, if in training mode; any shape."""
         if not self.training or self._level == 0:
             return input
-        return input * self._mask(input)
+        return input * self._kept(input).mul_(self.scale)
 
-    def _mask(self, values: Tensor) -> Tensor:
-        """0 where dropped, the scale where kept; laid out in memory as the values are."""
+    def _kept(self, values: Tensor) -> Tensor:
+        """0 where dropped, 1 where kept; laid out in memory as the values are."""
         count = values.numel()
-        words = torch.empty((count + 3) // 4, dtype=torch.int64, device=values.device).random_(-(2**63), None)
+        words = _random_words((count + 3) // 4, values.device)
         bits = words.view(torch.int16)[:count].as_strided(values.shape, torch.empty_like(values).stride())
         first_kept = self._level - _LEVELS // 2  # of the whole numbers that 16 bits are, the smallest that is kept
-        kept = bits.to(torch.float32).sub_(first_kept - 1).clamp_(0, 1)  # a comparison, four times as fast as ``>=``
-        return kept.mul_(self.scale).to(values.dtype)
+        # a comparison, three times as fast as ``>=``
+        return bits.clamp_(first_kept - 1, first_kept).sub_(first_kept - 1).to(values.dtype)
+
+
+def _random_words(count: int, device: torch.device) -> Tensor:
+    """(count,), int64, 64 random bits each."""
+    if device.type != "cpu":
+        return torch.empty(count, dtype=torch.int64, device=device).random_(-(2**63), None)
+    words = np.empty(count, np.uint64)
+    _split_mix(np.uint64(torch.empty((), dtype=torch.int64).random_().item()), words)
+    return torch.from_numpy(words.view(np.int64))
+
+
+@compiled()
+def _split_mix(seed: Any, words: Any) -> None:
+    """SplitMix64 (Steele, Lea and Flood 2014): a hash of a counter, so that each word is found by itself."""
+    for i in range(len(words)):
+        word = seed + np.uint64(i + 1) * np.uint64(0x9E3779B97F4A7C15)
+        word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        words[i] = word ^ (word >> np.uint64(31))
 
 
 class EluPool(Dropout):
@@ -86,11 +109,12 @@ class EluPool(Dropout):
 
     def forward(self, input: Tensor) -> Tensor:
         """From (n, c, height, width) before the ELU to (n, c, height // 2, width // 2) after the pooling."""
-        pooled = in_pieces(self._pool, input, input[0].numel()) if self.scale != 1.0 else self._pool(input)
-        return functional.celu(pooled, self.scale)
+        if self.scale == 1.0:
+            return functional.elu(functional.max_pool2d(input, 2))
+        return functional.elu(in_pieces(self._drop_and_pool, input, input[0].numel())) * self.scale
 
-    def _pool(self, values: Tensor) -> Tensor:
-        return functional.max_pool2d(super().forward(values), 2)
+    def _drop_and_pool(self, values: Tensor) -> Tensor:
+        return functional.max_pool2d(values * self._kept(values), 2)
 
 
 class InPieces(nn.Sequential):
