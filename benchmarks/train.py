@@ -69,6 +69,14 @@ def main() -> None:
         store.write_json(RESULTS, {"environment": facts(), "seconds": seconds, "figures": found})
 
 
+def tables(written: dict[str, Any]) -> dict[str, str]:
+    """The figures as docs/training.md shows them."""
+    rows = ["| what | times | aim |", "| --- | --- | --- |"]
+    for figure, said in written["figures"].items():
+        rows.append(f"| {figure} | {said['ratio']:.2f} | {said.get('aim', '')} |")
+    return {"figures": "\n".join(rows)}
+
+
 def take_turns(
     contenders: dict[str, Callable[[], Any]], rounds: int, *, warm: int = 1
 ) -> dict[str, np.ndarray[Any, Any]]:

@@ -1,4 +1,4 @@
-"""The figures on the pages of novelty, ensembles and the guard are those of the committed runs."""
+"""The figures on the pages of novelty, ensembles, the guard and training are those of the committed runs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+PAGES = ("novelty", "ensembles", "production", "training")
 
 
-@pytest.mark.parametrize("benchmark", ["novelty", "together", "ensemble", "guard"])
+@pytest.mark.parametrize("benchmark", ["novelty", "together", "ensemble", "guard", "train"])
 def test_the_tables_of_the_pages_are_those_of_the_committed_run(benchmark, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     spec = importlib.util.spec_from_file_location(f"benchmark_of_{benchmark}", ROOT / "benchmarks" / f"{benchmark}.py")
@@ -20,7 +21,7 @@ def test_the_tables_of_the_pages_are_those_of_the_committed_run(benchmark, monke
     spec.loader.exec_module(module)
     for other in ("environment", "published"):
         sys.modules.pop(other, None)
-    pages = "".join((ROOT / "docs" / f"{page}.md").read_text() for page in ("novelty", "ensembles", "production"))
+    pages = "".join((ROOT / "docs" / f"{page}.md").read_text() for page in PAGES)
     for table in module.tables(json.loads(module.RESULTS.read_text())).values():
         assert table in pages
 
