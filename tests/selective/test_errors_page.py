@@ -43,7 +43,7 @@ def test_the_promise_failed_no_more_often_than_promised_in_the_committed_run():
     found = results("selective")
     for scores in found["ours"].values():
         for one in scores.values():
-            assert one["failed"] <= found["delta"]
+            assert one["failed"] <= one["delta"]
     for peers in found["mapie"].values():
         kept = {name: one["kept"] for name, one in peers.items()}
         assert kept["vicinal"] == max(kept.values())
