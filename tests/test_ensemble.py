@@ -365,6 +365,7 @@ def test_disjoint_groups_of_one_are_the_members_themselves():
     line = accuracy_by_size(reg, labels, sizes=[1], repeats=4).lines[0]
     assert sorted(line.accuracies[0]) == sorted((m.predicted == labels).mean() for m in reg)
     assert line.spread[0] == pytest.approx(np.std(line.accuracies[0], ddof=1))
+    np.testing.assert_allclose(line.hits[0], np.mean([m.predicted == labels for m in reg], axis=0))
 
 
 def test_lines_of_one_composition_compare_the_same_groups():
@@ -403,5 +404,7 @@ def test_groups_with_gaps_are_measured_on_the_rows_they_have():
         Member("b", at[1].probabilities[10:], rows=np.arange(10, 30), kind="AT"),
     ]
     line = accuracy_by_size(cut, labels, ["average"], sizes=[1], repeats=2).lines[0]
-    expected = [(at[0].predicted == labels)[:20].mean(), (at[1].predicted == labels)[10:].mean()]
-    assert sorted(line.accuracies[0]) == sorted(expected)
+    right = [m.predicted == labels for m in at]
+    assert sorted(line.accuracies[0]) == sorted([right[0][:20].mean(), right[1][10:].mean()])
+    seen = np.concatenate([right[0][:10], np.mean(right, axis=0)[10:20], right[1][20:]])  # each by those that have it
+    np.testing.assert_allclose(line.hits[0], seen)

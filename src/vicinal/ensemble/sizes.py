@@ -31,6 +31,7 @@ class Line:
         accuracies: (s, repeats), the accuracy of each group.
         disjoint: (s,), whether no network is in two groups of this size. Where the networks do not suffice, groups are
             drawn at random from all of them, overlap, and spread less than disjoint ones would.
+        hits: (s, n), the share of groups that decide each input right: what a test over inputs needs.
     """
 
     composition: str
@@ -38,6 +39,7 @@ class Line:
     sizes: Integers
     accuracies: Floats
     disjoint: npt.NDArray[np.bool_]
+    hits: npt.NDArray[np.float32]
 
     @property
     def mean(self) -> Floats:
@@ -131,18 +133,19 @@ def accuracy_by_size(
     plan = [(name, _units(name, kinds)) for name in names]
     _refuse_impossible(plan, wanted)
     work = [(name, units, size) for name, units in plan for size in wanted if _fits(units, size)]
-    found: dict[tuple[str, str], list[tuple[int, list[float], bool]]] = {}
+    found: dict[tuple[str, str], list[_Size]] = {}
     for position, (name, units, size) in enumerate(track(work, "combining")):
         each = len(units[0])
         groups, disjoint = _draw(len(units), size // each, repeats, np.random.default_rng([seed, position]))
         ensembles = [Ensemble(tuple(member for unit in group for member in units[unit])) for group in groups]
         for rule in rules:
-            accuracies = [_accuracy(ensemble, rule, everyone.rows, truth) for ensemble in ensembles]
-            found.setdefault((name, rule), []).append((size, accuracies, disjoint))
+            accuracies, hits = _measured(ensembles, rule, everyone.rows, truth)
+            found.setdefault((name, rule), []).append((size, accuracies, disjoint, hits))
     return Growth(tuple(_line(name, rule, entries) for (name, rule), entries in found.items()))
 
 
 _Unit = tuple[Member, ...]
+_Size = tuple[int, list[float], bool, npt.NDArray[np.float32]]
 
 
 def _by_kind(members: Sequence[Member]) -> dict[str, list[Member]]:
@@ -185,14 +188,24 @@ def _draw(count: int, size: int, repeats: int, generator: np.random.Generator) -
     return (generator.choice(count, size, replace=False) for _ in range(repeats)), False
 
 
-def _accuracy(ensemble: Ensemble, rule: str, rows: Integers, truth: Integers) -> float:
+def _measured(
+    ensembles: Sequence[Ensemble], rule: str, rows: Integers, truth: Integers
+) -> tuple[list[float], npt.NDArray[np.float32]]:
+    """The accuracy of each group, and the share of groups that decide each of all inputs right."""
     name, _, by = rule.partition(":")
-    combined = combine(ensemble, cast(Rule, name), by=by or None)
-    if combined.rows is not rows and not np.array_equal(combined.rows, rows):
-        truth = truth[np.searchsorted(rows, combined.rows)]
-    return float((combined.predicted == truth).mean())
+    accuracies, hits, asked = [], np.zeros(len(rows), np.float32), np.zeros(len(rows), np.float32)
+    for ensemble in ensembles:
+        combined = combine(ensemble, cast(Rule, name), by=by or None)
+        same = combined.rows is rows or np.array_equal(combined.rows, rows)
+        places = np.arange(len(rows)) if same else np.searchsorted(rows, combined.rows)
+        right = combined.predicted == truth[places]
+        accuracies.append(float(right.mean()))
+        hits[places] += right
+        asked[places] += 1
+    hits /= np.maximum(asked, 1)
+    return accuracies, hits
 
 
-def _line(composition: str, rule: str, entries: list[tuple[int, list[float], bool]]) -> Line:
-    sizes, accuracies, disjoint = zip(*sorted(entries), strict=True)
-    return Line(composition, rule, np.array(sizes), np.array(accuracies), np.array(disjoint))
+def _line(name: str, rule: str, entries: list[_Size]) -> Line:
+    sizes, accuracies, disjoint, hits = zip(*sorted(entries, key=lambda entry: entry[0]), strict=True)
+    return Line(name, rule, np.array(sizes), np.array(accuracies), np.array(disjoint), np.stack(hits))
