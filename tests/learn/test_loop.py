@@ -101,14 +101,17 @@ def reg(module: Plain, x: Tensor, y: Tensor, pairs: Tensor | None, done: float) 
     cross_entropy(module(x).logits, y).backward()
 
 
-def distance(module: Plain, x: Tensor, y: Tensor, pairs: Tensor, done: float) -> None:
-    output = module(x)
-    loss = cross_entropy(output.logits, y)
+def spread(embedding: Tensor, y: Tensor, pairs: Tensor) -> Tensor:
     terms = []
     for i, j in pairs.tolist():
-        apart = (output.embedding[i] - output.embedding[j]).norm()
+        apart = (embedding[i] - embedding[j]).norm()
         terms.append(apart if y[i] == y[j] else torch.clamp(25.0 - apart, min=0))
-    (loss + 0.2 * torch.stack(terms).mean()).backward()
+    return torch.stack(terms).mean()
+
+
+def distance(module: Plain, x: Tensor, y: Tensor, pairs: Tensor, done: float) -> None:
+    output = module(x)
+    (cross_entropy(output.logits, y) + 0.2 * spread(output.embedding, y, pairs)).backward()
 
 
 def adversarial(module: Plain, x: Tensor, y: Tensor, pairs: Tensor | None, done: float) -> None:
@@ -119,8 +122,16 @@ def adversarial(module: Plain, x: Tensor, y: Tensor, pairs: Tensor | None, done:
     ((cross_entropy(module(x).logits, y) + cross_entropy(module(moved).logits, y)) / 2).backward()
 
 
+def both(module: Plain, x: Tensor, y: Tensor, pairs: Tensor, done: float) -> None:
+    (0.2 * spread(module(x).embedding, y, pairs)).backward()
+    adversarial(module, x, y, None, done)
+
+
+BY_HAND = [("reg", reg), ("distance", distance), ("adversarial", adversarial), ("both", both)]
+
+
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-@pytest.mark.parametrize(("method", "backward"), [("reg", reg), ("distance", distance), ("adversarial", adversarial)])
+@pytest.mark.parametrize(("method", "backward"), BY_HAND)
 def test_a_run_is_the_run_written_out(method: str, backward: Callable[..., None], optimizer: str) -> None:
     peak = 0.02 if optimizer == "sgd" else 0.05
     recipe = MINE.change(

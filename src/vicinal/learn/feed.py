@@ -47,7 +47,7 @@ def feed(
         total: how many steps the whole run has.
         device: where rows and pairs are wanted.
     """
-    paired = recipe.method == "distance"
+    paired = recipe.method in ("distance", "both")
     batches = PairBatches(labels, recipe.batch, share=recipe.same_class if paired else 0.0, seed=seed)
     return _batches(batches, paired, recipe.same_class, start, total, device)
 

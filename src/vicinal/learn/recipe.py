@@ -15,7 +15,7 @@ from vicinal.learn.schedule import LARGEST, OneCycle, Piecewise, Schedule, sched
 
 __all__ = ["METHODS", "OneCycle", "Piecewise", "Recipe"]
 
-METHODS = ("reg", "distance", "adversarial")
+METHODS = ("reg", "distance", "adversarial", "both")  # the last only to show that it is worse
 OPTIMIZERS = ("sgd", "adam")
 PRECISIONS = ("float32", "bfloat16")
 
@@ -28,7 +28,8 @@ class Recipe:
         name: what this recipe is called.
         network: the architecture, as in ``vicinal.learn.networks.build``.
         schedule: the learning rate at every step.
-        method: ``reg`` (cross entropy), ``distance`` (Eq. 2) or ``adversarial`` (Eq. 3).
+        method: ``reg`` (cross entropy), ``distance`` (Eq. 2), ``adversarial`` (Eq. 3), or ``both`` of these, which the
+            paper found worse than either.
         width: factor of the architecture's channels; 1 is the paper's.
         dropout: factor of the architecture's dropout rates; 1 is the paper's.
         batch: points in a batch.

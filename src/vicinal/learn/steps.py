@@ -78,4 +78,20 @@ def adversarial_step(
     return losses.total, losses.logits
 
 
-STEPS: dict[str, Step] = {"reg": reg_step, "distance": distance_step, "adversarial": adversarial_step}
+def both_step(
+    network: Forward, images: Tensor, labels: Tensor, pairs: Tensor | None, recipe: Recipe, progress: float
+) -> tuple[Tensor, Tensor]:
+    """Eq. 3, and alpha times the distance loss of the images as they are: what the paper tried and advises against."""
+    assert pairs is not None
+    apart = recipe.alpha * distance_loss(network(images).embedding, labels, pairs, recipe.margin)
+    apart.backward()  # type: ignore[no-untyped-call]
+    loss, logits = adversarial_step(network, images, labels, pairs, recipe, progress)
+    return loss + apart.detach(), logits
+
+
+STEPS: dict[str, Step] = {
+    "reg": reg_step,
+    "distance": distance_step,
+    "adversarial": adversarial_step,
+    "both": both_step,
+}
