@@ -25,13 +25,14 @@ LAYERS = (
     {"scoring", "estimator", "selective", "novelty", "ensemble", "plots", "tables", "learn"},
     {"explain", "guard"},
     {"demo"},
+    {"paper"},
     {"cli"},
     {"__main__", "__init__"},
 )
 # ... but for these, and only inside a function: one call from a model of torch to arrays.
 UPWARD = {("values", "learn")}
 # Who may ask for a network; whoever else needs torch gets arrays.
-TRAINERS = {"__init__", "values", "guard", "demo", "cli"}
+TRAINERS = {"__init__", "values", "guard", "demo", "paper", "cli"}
 
 
 def rank(place: str) -> int:

@@ -1,0 +1,1 @@
+"""The paper, reproduced: its tables, its figure and its claims, ours beside theirs, with intervals."""
