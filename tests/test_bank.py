@@ -267,3 +267,17 @@ BANK = Bank([[0.0], [1.0], [2.0]], [0, 0, 1])
 def test_bad_input_is_refused_in_words(call, said):
     with pytest.raises((InputError, ShapeError), match=said):
         call()
+
+
+def test_points_that_stand_for_a_bank_take_over_numbers_and_labels():
+    bank = Bank([[0.0], [1.0], [5.0], [6.0]], [3, 3, 8, 8]).remove([0])
+    small = bank.represented_by([1, 3], vectors=[[0.5], [5.5]], weights=[2, 2])
+    near = small.nearest([[5.0]], k=1)
+    assert (near.indices[0, 0], near.labels[0, 0], near.distances[0, 0], near.weights[0, 0]) == (3, 8, 0.5, 2)
+    np.testing.assert_array_equal(bank.represented_by([3]).vectors, [[6.0]])
+    assert small.add([[9.0]], [8]).rows.tolist() == [1, 3, 4]
+    for rows in ([3, 1], [1, 1], []):
+        with pytest.raises(InputError, match="indices: expected at least one row, ascending, each once"):
+            bank.represented_by(rows)
+    with pytest.raises(ShapeError, match="vectors and indices: expected equal lengths, got 1 and 2"):
+        bank.represented_by([1, 3], vectors=[[0.5]])

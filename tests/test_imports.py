@@ -22,6 +22,7 @@ LAYERS = (
     {"bank_file", "mass", "held_out"},
     {"bank"},
     {"score", "density", "evaluation"},
+    {"condensation"},
     {"scoring", "estimator", "selective", "novelty", "ensemble", "plots", "tables", "learn"},
     {"explain", "guard"},
     {"demo"},

@@ -29,6 +29,7 @@ _HOMES = {
     "Trust": "values",
     "VicinalError": "errors",
     "calibrate": "selective",
+    "condense": "condensation",
     "diagnose": "selective",
     "distance": "score",
     "energy": "score",
@@ -46,6 +47,7 @@ _HOMES = {
 __all__ = [  # noqa: RUF022  sorted without regard to case
     "Bank",
     "calibrate",
+    "condense",
     "diagnose",
     "distance",
     "Embeddings",
@@ -83,6 +85,7 @@ if not _has("torch"):
 
 if TYPE_CHECKING:
     from vicinal.bank import Bank
+    from vicinal.condensation import condense
     from vicinal.errors import VicinalError
     from vicinal.estimator import NeighborConfidence
     from vicinal.evaluation import Evaluation, evaluate

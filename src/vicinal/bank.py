@@ -184,6 +184,22 @@ class Bank:
             raise ShapeError("indices: expected at least one row, got none")
         return self._like(self._points.take(places), self._rows[places], self._next_row)
 
+    def represented_by(self, indices: Any, *, vectors: Any = None, weights: Any = None) -> Bank:
+        """A bank of fewer points that stand for this one's, under the numbers and labels of some of its rows.
+
+        Args:
+            indices: (m,), the rows, ascending, each once.
+            vectors: (m, d), where each lies; left out, where its row does.
+            weights: (m,), how many points each stands for; left out, each for itself.
+        """
+        places = self._places(indices)
+        if not len(places) or (np.diff(places) <= 0).any():
+            raise InputError("indices: expected at least one row, ascending, each once; sort them with np.unique")
+        own = self._points.gather(places) if vectors is None else checks.vectors(vectors, "vectors")
+        checks.same_length(own, places, "vectors and indices")
+        points = Points.of(own, self._points.labels[places], _weights(weights, len(own)))
+        return self._like(points, self._rows[places], self._next_row)
+
     def unit(self) -> Bank:
         """The same rows with every vector divided by its length, for cosine neighbours; a zero vector is refused."""
         points = Points.of(checks.unit_vectors(self.vectors, "bank"), self.labels, self.weights)

@@ -1,0 +1,13 @@
+"""Fewer points that stand for a whole bank.
+
+    bank ──▶ condense(bank, method, share) ──▶ Condensed (bank, indices, k)
+
+``condense`` shares a number of points out to the classes and asks a method which ones, or which new ones; one module is
+one method, and ``methods`` is their table. ``masses`` counts how many points each kept one stands for, so that the sums
+in Eq. 1 stay those of the whole bank.
+"""
+
+from vicinal.condensation.condense import Condensed, condense
+from vicinal.condensation.methods import METHODS
+
+__all__ = ["METHODS", "Condensed", "condense"]

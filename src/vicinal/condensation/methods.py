@@ -1,0 +1,22 @@
+"""The methods by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from vicinal.condensation.hart import hart
+from vicinal.condensation.means import k_means, medoids
+from vicinal.condensation.random import random
+from vicinal.condensation.task import Method
+
+__all__ = ["METHODS"]
+
+METHODS: Mapping[str, Method] = MappingProxyType(
+    {
+        "k-means": k_means,
+        "medoids": medoids,
+        "hart": hart,
+        "random": random,
+    }
+)
