@@ -13,7 +13,7 @@ from vicinal import bank_file, checks
 from vicinal.bank_file import HEAVIEST, LIGHTEST, Stored
 from vicinal.checks import Floats, Integers, Vectors
 from vicinal.errors import InputError, ShapeError
-from vicinal.search import BruteSearch, Found, Masses, Points
+from vicinal.search import Choice, Found, Masses, Name, Points, Search
 from vicinal.search.protocol import Codes
 from vicinal.values import Embeddings, Nearest, Neighbors
 
@@ -34,6 +34,12 @@ class Bank:
         weights: (n,), how many points each stands for, as in a condensed bank: each counts so many times in Eq. 1,
             though it is one of the k neighbours. Left out, each stands for itself.
         facts: where the vectors come from, as words to words.
+        search: how to find neighbours (docs: Which search to choose): ``"brute"`` looks at every point; ``"exact"``
+            proves most points too far, with the same answer; ``"approximate"`` looks where neighbours mostly are;
+            ``"torch"`` computes on a device; ``"auto"`` takes what suits the bank, and ``search`` says which it took.
+        recall: of ``"approximate"``: the share of the true neighbours that it must find, 0.99 if nothing is said.
+            With ``"auto"``: allow an approximate answer.
+        device: of ``"torch"``: ``"cpu"``, ``"cuda"``, ...; if nothing is said, CUDA where it is found.
 
     Example:
         >>> bank = Bank([[0.0, 0.0], [1.0, 0.0], [5.0, 5.0]], labels=[7, 7, 9])
@@ -45,17 +51,35 @@ class Bank:
     """
 
     def __init__(
-        self, vectors: Any, labels: Any, *, weights: Any = None, facts: Mapping[str, str] | None = None
+        self,
+        vectors: Any,
+        labels: Any,
+        *,
+        weights: Any = None,
+        facts: Mapping[str, str] | None = None,
+        search: Name = "brute",
+        recall: float | None = None,
+        device: str | None = None,
     ) -> None:
+        choice = Choice.of(search, recall, device)
         found = checks.vectors(vectors, "vectors")
         classes = checks.labels(labels, "labels", rows=len(found)).copy()
         said = checks.facts({} if facts is None else facts)
         points = Points.of(found, classes, _weights(weights, len(found)))
-        self._fill(points, np.arange(len(found)), len(found), said)
+        self._fill(points, np.arange(len(found)), len(found), said, choice)
 
-    def _fill(self, points: Points, rows: Integers, next_row: int, facts: dict[str, str]) -> None:
+    def _fill(
+        self,
+        points: Points,
+        rows: Integers,
+        next_row: int,
+        facts: dict[str, str],
+        choice: Choice,
+        before: Search | None = None,
+    ) -> None:
         self._points, self._rows, self._next_row, self.facts = points, rows, next_row, dict(facts)
-        self._search = BruteSearch(points)
+        self._asked_for, self._taken = choice, choice.settled(points)
+        self._search = self._taken.search(points, before)
 
     def __len__(self) -> int:
         return int(self._points.living.sum())
@@ -67,6 +91,11 @@ class Bank:
     def dimension(self) -> int:
         """d, the number of columns of the vectors."""
         return self._points.dimension
+
+    @property
+    def search(self) -> Name:
+        """How neighbours are found; where ``"auto"`` was asked for, what it took."""
+        return self._taken.name
 
     @property
     def classes(self) -> Integers:
@@ -168,14 +197,14 @@ class Bank:
         classes = checks.labels(labels, "labels", rows=len(found))
         points = self._points.add(found, classes, _weights(weights, len(found)))
         end = self._next_row + len(found)
-        return self._like(points, np.concatenate([self._rows, np.arange(self._next_row, end)]), end)
+        return self._like(points, np.concatenate([self._rows, np.arange(self._next_row, end)]), end, self._search)
 
     def remove(self, indices: Any) -> Bank:
         """A bank without the points at some rows; all others keep their row numbers."""
         places = self._places(indices)
         if len(np.unique(places)) == len(self):
             raise InputError("indices: expected to leave at least one point in the bank, got all of them")
-        return self._like(self._points.remove(places), self._rows, self._next_row)
+        return self._like(self._points.remove(places), self._rows, self._next_row, self._search)
 
     def take(self, indices: Any) -> Bank:
         """A bank of only the points at some rows, which keep their row numbers. The vectors are copied."""
@@ -210,11 +239,21 @@ class Bank:
         bank_file.write(path, Stored(self._points, self._rows, self._next_row, self.facts))
 
     @classmethod
-    def load(cls, path: str | Path) -> Bank:
-        """Open what ``save`` wrote. The vectors stay on disk and are mapped into memory as they are needed."""
+    def load(
+        cls, path: str | Path, *, search: Name = "brute", recall: float | None = None, device: str | None = None
+    ) -> Bank:
+        """Open what ``save`` wrote. The vectors stay on disk and are mapped into memory as they are needed.
+
+        Args:
+            path: the file.
+            search: how to find neighbours, and with it ``recall`` and ``device``, as in :class:`Bank`.
+            recall: see there.
+            device: see there.
+        """
+        choice = Choice.of(search, recall, device)
         stored = bank_file.read(path)
         bank = cls.__new__(cls)
-        bank._fill(stored.points, stored.rows, stored.next_row, stored.facts)
+        bank._fill(stored.points, stored.rows, stored.next_row, stored.facts, choice)
         return bank
 
     @classmethod
@@ -231,9 +270,10 @@ class Bank:
             raise InputError("embeddings: expected labels, the true classes of the training points, got none")
         return cls(embeddings.vectors, embeddings.labels, facts=embeddings.facts)
 
-    def _like(self, points: Points, rows: Integers, next_row: int) -> Bank:
+    def _like(self, points: Points, rows: Integers, next_row: int, before: Search | None = None) -> Bank:
+        """A bank of other points; ``before`` is the search of those that they were made of by adding or removing."""
         bank = Bank.__new__(Bank)
-        bank._fill(points, rows, next_row, self.facts)
+        bank._fill(points, rows, next_row, self.facts, self._asked_for, before)
         return bank
 
     def _asked(

@@ -1,16 +1,24 @@
 """Finding the nearest training points: one protocol, several ways to keep it.
 
-    Points ──▶ BruteSearch ──▶ nearest(queries, k) ──▶ Found (distances, places)
+    Points ──▶ Choice ──▶ a search ──▶ nearest(queries, k) ──▶ Found (distances, places)
 
-``protocol`` says what a search offers; ``points`` is what it looks through; ``brute`` looks at every point, exactly, on
-all cores; ``kernels`` and ``weighing`` are its compiled loops; ``threads`` shares the cores out. A search knows places
-(rows of the segments) and class codes; the bank turns them into the user's rows and labels.
+``protocol`` says what a search offers, ``points`` is what it looks through, and ``choice`` says which to take:
+
+    brute          looks at every point, on all cores
+    exact          proves most points too far by short shadows of them (shadows, masks, sifting); the same answer
+    approximate    looks where neighbours mostly are, by a share of them that it has measured
+    device         looks at every point on a device of torch; the same answer
+
+``kernels`` and ``weighing`` are compiled loops; ``shifting`` makes queries ready for products; ``threads`` shares the
+cores out. A search knows places (rows of the segments) and class codes; the bank turns them into the user's rows and
+labels.
 """
 
 from __future__ import annotations
 
 from vicinal.search.brute import BruteSearch
+from vicinal.search.choice import Choice, Name
 from vicinal.search.points import Points
 from vicinal.search.protocol import Found, Masses, Search
 
-__all__ = ["BruteSearch", "Found", "Masses", "Points", "Search"]
+__all__ = ["BruteSearch", "Choice", "Found", "Masses", "Name", "Points", "Search"]

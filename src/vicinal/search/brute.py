@@ -32,17 +32,16 @@ from vicinal.progress import track
 from vicinal.search import kernels, weighing
 from vicinal.search.points import Points, frozen
 from vicinal.search.protocol import Codes, Found, Masses
+from vicinal.search.shifting import scale_of, shift
 from vicinal.search.threads import Halt, cores, spread
 
-__all__ = ["BruteSearch"]
+__all__ = ["BruteSearch", "masses_of"]
 
 _WIDTH = 1024  # points in a block: with 500 queries a block of products is 2 MB, in the second-level cache of a core
 _QUERIES = 512  # queries that one thread carries through the bank together
 _FEW = 128  # below so many queries the matrix library's own threads are faster than ours
 _ROOM = 48 * 2**20  # bytes for the candidates of all threads
 _SAMPLE = 4096  # points at most in the sample that sets the first bar
-_UNIT = 2.0**-24
-_TINY = 1.2e-38  # the least normal float32: what flushing to zero may cost
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,8 +108,7 @@ class BruteSearch:
     @cached_property
     def scale(self) -> float:
         """σ², a power of two that brings the longest centred point to about length 1."""
-        longest = self.points.reach**2
-        return 1.0 if longest == 0 else float(2.0 ** -np.round(np.log2(longest)))
+        return scale_of(self.points)
 
     @cached_property
     def half(self) -> npt.NDArray[np.float32]:
@@ -159,23 +157,9 @@ class _Pass:
         m, far = len(queries), len(points.outliers)
         self.usual = min(k, int(points.living.sum()) - far)  # neighbours to look for among the points that are sifted
         capacity = _capacity(k, len(points)) + far
-        shifted = queries.astype(np.float64) - points.centre
-        lengths = np.einsum("ij,ij->i", shifted, shifted)
-        origin = float(np.sqrt(points.centre @ points.centre))
-        reach = points.reach + origin  # no point that is sifted is longer
-        longest = points.radius + origin  # no point at all is
-        with np.errstate(over="ignore", invalid="ignore"):
-            scaled = (shifted * scale).astype(np.float32)
-        size = reach * np.sqrt(lengths) * scale
-        self.undecided = ~((longest * np.sqrt(lengths) * scale < 1e36) & np.isfinite(scaled).all(axis=1))
-        scaled[self.undecided] = 0
-        self.scaled = scaled
-        d = points.dimension
-        error = size * (d + 3) * _UNIT + 1.5 * _UNIT * points.reach**2 * scale + _TINY * d * (1 + reach)
-        self.slack = np.where(self.undecided, 0, 2.02 * error).astype(np.float32)
-        # v of a point at squared distance s is level[:, 0] - level[:, 1] * s
-        top = scale * (lengths / 2 + shifted @ points.centre)
-        self.level = np.column_stack([top, np.full(m, scale / 2)])
+        asked = shift(queries, points, scale)
+        self.scaled, self.level, self.slack = asked.vectors, asked.level, asked.slack
+        self.undecided = asked.undecided.copy()
         self.bars = self._first_bars()
         self.counts = np.zeros(m, np.int64)
         self.values = np.empty((m, capacity), np.float32)
@@ -185,11 +169,9 @@ class _Pass:
         self.near_bars = np.full((m, 2), kernels.LOWEST)
         self.distances, self.places = np.empty((m, k)), np.empty((m, k), np.int64)
         if inverse is not None:
-            # distances whose rounding error, about u (|x| |q̂| + 2h) / σ² / distance, may exceed 1e-5
-            rounding = 4 * _UNIT * (size + points.reach**2 * scale) / scale
-            self.doubt = np.sqrt(rounding * 1e5) if inverse else rounding * 1e5
-            # beyond these, squares leave float32's range
-            self.undecided |= (top > 1e30) | (not 1e-24 < scale < 1e24)
+            # distances whose rounding error, that of their squares / distance, may exceed 1e-5
+            self.doubt = np.sqrt(asked.rounding * 1e5) if inverse else asked.rounding * 1e5
+            self.undecided |= asked.heavy
             self.reference = np.full((m, 2), np.inf)
             self.totals = np.zeros((m, len(points.classes)))
 
@@ -207,21 +189,10 @@ class _Pass:
     def fill(self, masses: Masses, rows: slice) -> None:
         """The masses of this chunk into those of all queries."""
         assert self.predicted is not None
-        totals, m = self.totals, len(self.totals)
-        each, known = np.arange(m), self.predicted >= 0
-        same = np.zeros(m)
-        same[known] = totals[each[known], self.predicted[known]]
-        totals[each[known], self.predicted[known]] = -1
-        rival = totals.argmax(axis=1)
-        largest = np.maximum(totals[each, rival], 0)
-        totals[each, rival] = 0
-        rest = np.maximum(totals, 0).sum(axis=1)
-        reference = np.zeros((m, 2)) if self.inverse else np.where(np.isfinite(self.reference), self.reference, 0)
-        with np.errstate(divide="ignore"):
-            masses.same[rows] = np.log(same) - reference[:, 0]
-            masses.rival[rows] = np.log(largest) - reference[:, 1]
-            masses.rest[rows] = np.log(rest) - reference[:, 1]
-        masses.rival_codes[rows] = np.where(largest > 0, rival, -1)
+        reference = np.zeros((len(self.totals), 2)) if self.inverse else self.reference
+        found = masses_of(self.totals, self.predicted, reference)
+        masses.same[rows], masses.rival[rows], masses.rest[rows] = found.same, found.rival, found.rest
+        masses.rival_codes[rows] = found.rival_codes
 
     def _first_bars(self) -> npt.NDArray[np.float32]:
         """Bars that about twice k points reach, guessed from the sample; a guess that proves too high is found out."""
@@ -280,10 +251,16 @@ class _Pass:
         kernels.append(self.counts, self.candidates, self.skip, self.points.outliers)
         measured = np.full((len(self.counts), max(self.k, int(self.counts.max()))), np.inf)
         exact = self.queries.astype(np.float64)
-        for first, segment in self.points.blocks(len(self.points)):
+        wanted = self._wanted() if self.points.mapped else None
+        for first, segment in self.points.blocks(len(self.points), only=wanted):
             kernels.settle(segment, first, exact, self.counts, self.candidates, measured)
         order = np.argsort(measured, axis=1)  # NumPy sorts in vector registers
         kernels.rank(self.k, self.counts, self.candidates, measured, order, self.distances, self.places)
+
+    def _wanted(self) -> Integers:
+        """The places of all candidates."""
+        columns = np.arange(self.candidates.shape[1])
+        return np.unique(self.candidates[columns < self.counts[:, None]])
 
     def _measure_all(self, i: int) -> None:
         """Answer one query by measuring every point, directly."""
@@ -319,6 +296,26 @@ class _Pass:
         if self.points.weights is not None:
             weights *= self.points.weights[alive]
         self.totals[i] = np.bincount(self.points.codes[alive], weights, minlength=self.totals.shape[1])
+
+
+def masses_of(totals: Floats, predicted: Codes, reference: Floats) -> Masses:
+    """The masses of the predicted class, its rival and the rest, from totals by class, which are used up.
+
+    ``reference`` (m, 2) holds the distance that has weight 1 for the predicted class and for all others, where there is
+    any.
+    """
+    each, known = np.arange(len(totals)), predicted >= 0
+    same = np.zeros(len(totals))
+    same[known] = totals[each[known], predicted[known]]
+    totals[each[known], predicted[known]] = -1
+    rival = totals.argmax(axis=1)
+    largest = np.maximum(totals[each, rival], 0)
+    totals[each, rival] = 0
+    rest = np.maximum(totals, 0).sum(axis=1)
+    one = np.where(np.isfinite(reference), reference, 0)
+    with np.errstate(divide="ignore"):
+        logs = np.log(same) - one[:, 0], np.log(largest) - one[:, 1], np.log(rest) - one[:, 1]
+    return Masses(*logs, np.where(largest > 0, rival, -1).astype(np.int32))
 
 
 def _capacity(k: int, n: int) -> int:
