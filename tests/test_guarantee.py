@@ -51,7 +51,7 @@ def slow_cut(scores, correct, risk, delta):
     n = len(scores)
     values = sorted(set(scores.tolist()), reverse=True)
     counts = [int((scores >= v).sum()) for v in values]
-    shares = [(1 / 16, 1 / 8), (1 / 8, 2 / 8), (1 / 4, 4 / 8), (1 / 2, 1 / 8)]
+    shares = [(1 / 16, 1 / 16), (1 / 8, 2 / 16), (1 / 4, 12 / 16), (1 / 2, 1 / 16)]
     pending = [(f * n, part) for f, part in shares if (1 - risk) ** (f * n) <= delta * part]
     if not pending:
         pending = [(max(n / 2, np.log(delta) / np.log(1 - risk)), 1.0)]

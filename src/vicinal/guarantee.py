@@ -28,7 +28,7 @@ __all__ = [
 
 # Where sequences of tests begin, as shares of the rows, and how delta is shared among them. Measured, not derived: most
 # cuts that users want lie between a quarter and all of the rows (docs/errors.md).
-_STARTS = {1 / 16: 1 / 8, 1 / 8: 2 / 8, 1 / 4: 4 / 8, 1 / 2: 1 / 8}
+_STARTS = {1 / 16: 1 / 16, 1 / 8: 2 / 16, 1 / 4: 12 / 16, 1 / 2: 1 / 16}
 
 
 @dataclass(frozen=True)
@@ -144,8 +144,8 @@ def cut_for_risk(scores: Floats, correct: Flags, risk: float, delta: float) -> C
     2022). No correction for many tests is needed, as the sequence stops at its first failure.
 
     A sequence that begins among few rows can fail at its first errors. So several begin, at 1/16, 1/8, 1/4 and 1/2 of
-    the rows where a test could be passed there at all; each has its part of delta (1, 2, 4 and 1 eighths), and those
-    that are still passing hand theirs on to the next (the fallback procedure of Wiens 2003).
+    the rows where a test could be passed there at all; each has its part of delta (1, 2, 12 and 1 sixteenths), and
+    those that are still passing hand theirs on to the next (the fallback procedure of Wiens 2003).
 
     The cuts are ranks, not values fixed in advance. That is no gap: given the score at a rank, the rows above it are
     again independent draws; and where the true risk is continuous in the cut it equals the target where it crosses it,
