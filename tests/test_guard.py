@@ -613,7 +613,7 @@ def test_a_damaged_guard_is_refused(change, words, guard, tmp_path):
 def test_a_missing_or_cut_file_is_refused(guard, tmp_path):
     guard.save(tmp_path / "guard")
     bank = next((tmp_path / "guard").glob("bank-*"))
-    bank.write_bytes(bank.read_bytes()[:500])
+    bank.write_bytes(bank.read_bytes()[:5000])
     with pytest.raises(FileError, match="cut short or damaged"):
         Guard.load(tmp_path / "guard")
     bank.unlink()

@@ -15,7 +15,7 @@ SOURCE = Path(vicinal.__file__).parent
 
 # A module or package imports only what stands in an earlier line.
 LAYERS = (
-    {"errors"},
+    {"errors", "pages"},
     {"checks"},
     {"store", "progress", "guarantee", "compiled"},
     {"values", "search", "metrics", "data"},

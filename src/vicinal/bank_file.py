@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,19 +15,21 @@ from vicinal.errors import FileError
 from vicinal.search import Points
 from vicinal.search.points import Gathered
 
-__all__ = ["BANK_FORMAT", "BANK_VERSION", "HEAVIEST", "LIGHTEST", "Stored", "read", "write"]
+__all__ = ["BANK_FORMAT", "BANK_VERSION", "HEAVIEST", "LIGHTEST", "Stored", "begin", "read", "rest", "room", "write"]
 
 BANK_FORMAT = "vicinal.bank"
 BANK_VERSION = 2  # what is written without weights is version 1, which has none
 LIGHTEST, HEAVIEST = 1e-9, 1e9  # weights of points, so that no sum of them leaves the range of a float
 _KINDS = {
     "vectors": ("float32", 2),
-    "labels": ("int64", 1),
-    "squares": ("float64", 1),
     "centre": ("float64", 1),
+    "labels": ("int64", 1),
     "rows": ("int64", 1),
+    "squares": ("float64", 1),
 }
 _OPTIONAL = {"weights": ("float64", 1)}
+_PAGE = 4096  # bytes: the vectors begin at a multiple of this
+_MOST = 2**48 - 1  # points, and the greatest number of a row
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,18 +54,39 @@ def write(path: str | Path, stored: Stored) -> None:
     points = stored.points
     living = np.flatnonzero(points.living)
     whole = len(living) == len(points)
-    arrays: dict[str, Any] = {
-        "vectors": points.segments if whole else Gathered(points, living),
-        "labels": points.labels[living],
-        "squares": points.squares[living],
-        "centre": points.centre,
-        "rows": stored.rows[living],
-    }
+    vectors: Sequence[Any] = points.segments if whole else [Gathered(points, living)]
+    with store.replacing(path) as file:
+        file.write(begin(len(living), points.dimension, points.weights is not None, stored.facts, stored.next_row))
+        for part in (*vectors, *rest(stored).values()):
+            store.write_rows(file, part)
+
+
+def begin(n: int, d: int, weighted: bool, facts: Mapping[str, str], next_row: int) -> bytes:
+    """The beginning of a bank's file, up to the vectors, which come first: they may be written before n is known."""
+    return _begin(n, d, weighted, facts, next_row, room(d, weighted, facts))
+
+
+def room(d: int, weighted: bool, facts: Mapping[str, str]) -> int:
+    """How many bytes stand before the vectors, however many there are."""
+    return -(-len(_begin(_MOST, d, weighted, facts, _MOST)) // _PAGE) * _PAGE
+
+
+def _begin(n: int, d: int, weighted: bool, facts: Mapping[str, str], next_row: int, size: int = 0) -> bytes:
+    kinds = _KINDS | _OPTIONAL if weighted else _KINDS
+    shapes: dict[str, tuple[str, tuple[int, ...]]] = {name: (kind, (n,)) for name, (kind, _) in kinds.items()}
+    shapes["vectors"], shapes["centre"] = ("float32", (n, d)), ("float64", (d,))
+    said = {"facts": dict(facts), "next_row": next_row}
+    return store.begin(shapes, form=BANK_FORMAT, version=BANK_VERSION if weighted else 1, facts=said, size=size)
+
+
+def rest(stored: Stored) -> dict[str, Any]:
+    """The arrays that follow the vectors, in order."""
+    points, rows = stored.points, stored.rows
+    living = np.flatnonzero(points.living)
+    parts = {"labels": points.labels, "rows": rows, "squares": points.squares}
     if points.weights is not None:
-        arrays["weights"] = points.weights[living]
-    version = 1 if points.weights is None else BANK_VERSION
-    facts = {"facts": stored.facts, "next_row": stored.next_row}
-    store.write_arrays(path, arrays, form=BANK_FORMAT, version=version, facts=facts)
+        parts["weights"] = points.weights
+    return {"centre": points.centre, **{name: part[living] for name, part in parts.items()}}
 
 
 def read(path: str | Path) -> Stored:

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from vicinal import pages
 from vicinal.errors import InputError, ShapeError
 
 __all__ = [
@@ -300,8 +301,7 @@ def same_length(first: Sequence[Any] | npt.NDArray[Any], second: Sequence[Any] |
 def _refuse_nonfinite(found: npt.NDArray[Any], name: str, original: npt.NDArray[Any]) -> None:
     bad: list[int] = []
     count = 0
-    for start in range(0, len(found), _FINITE_ROWS):
-        block = found[start : start + _FINITE_ROWS]
+    for start, block in pages.walk(found, _FINITE_ROWS):
         with np.errstate(over="ignore", invalid="ignore"):  # a finite sum proves every entry finite, and is quick
             total = float(block.sum(dtype=np.float64))
         if not np.isfinite(total):

@@ -20,9 +20,21 @@ from typing import IO, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from vicinal import pages
 from vicinal.errors import FileError, WriteError
 
-__all__ = ["Rows", "read_arrays", "read_json", "replacing", "write_arrays", "write_json"]
+__all__ = [
+    "Rows",
+    "begin",
+    "check_target",
+    "put",
+    "read_arrays",
+    "read_json",
+    "replacing",
+    "write_arrays",
+    "write_json",
+    "write_rows",
+]
 
 _CODES = {
     "float64": "F64",
@@ -67,13 +79,8 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
         FileError: where there is no such folder, or something that is not a file.
         WriteError: where writing fails.
     """
-    target = Path(os.path.realpath(path))
-    folder = target.parent
-    if not os.path.isdir(folder):
-        raise FileError(f"{path}: expected an existing folder {folder}; create it first")
-    if os.path.exists(target) and not os.path.isfile(target):
-        raise FileError(f"{path}: expected a file to write, got {_kind(target)}")
-    name = folder / f".{target.name}.{secrets.token_hex(6)}.part"
+    target = check_target(path)
+    name = target.parent / f".{target.name}.{secrets.token_hex(6)}.part"
     try:
         with open(name, "xb") as file:
             if os.path.exists(target):
@@ -81,7 +88,7 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(name, target)
+        put(name, target)
     except BaseException as error:
         with suppress(OSError):
             name.unlink()
@@ -89,7 +96,22 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
             said = f"{path}: expected to write it, got: {error.strerror}; what was there before is whole"
             raise WriteError(said) from error
         raise
-    _sync_folder(folder)
+
+
+def check_target(path: str | Path) -> Path:
+    """Where a file of that name really goes, if one can be written there: a link is followed."""
+    target = Path(os.path.realpath(path))
+    if not os.path.isdir(target.parent):
+        raise FileError(f"{path}: expected an existing folder {target.parent}; create it first")
+    if os.path.exists(target) and not os.path.isfile(target):
+        raise FileError(f"{path}: expected a file to write, got {_kind(target)}")
+    return target
+
+
+def put(name: str | Path, target: Path) -> None:
+    """Have a file that is whole and safely on disk take the place of another, in one step that lasts."""
+    os.replace(name, target)
+    _sync_folder(target.parent)
 
 
 def write_arrays(
@@ -107,23 +129,52 @@ def write_arrays(
     parts: dict[str, list[Any]] = {
         name: [part] if hasattr(part, "dtype") else list(part) for name, part in arrays.items()
     }
+    shapes = {
+        name: (parts[name][0].dtype.name, (sum(map(len, parts[name])), *parts[name][0].shape[1:]))
+        for name in sorted(parts)
+    }
+    beginning = begin(shapes, form=form, version=version, facts=facts)
+    with replacing(path) as file:
+        file.write(beginning)
+        for name in shapes:
+            for piece in parts[name]:
+                write_rows(file, piece)
+
+
+def begin(
+    shapes: Mapping[str, tuple[str, tuple[int, ...]]],
+    *,
+    form: str,
+    version: int,
+    facts: Mapping[str, Any],
+    size: int = 0,
+) -> bytes:
+    """The beginning of a file of arrays, up to the first of them.
+
+    Args:
+        shapes: the type and the shape of each array, in the order in which they follow.
+        form: the format.
+        version: of the format.
+        facts: whatever JSON can say.
+        size: how many bytes to fill; by default, up to the next multiple of 8.
+    """
     metadata = {"format": form, "version": str(version), "facts": json.dumps(facts, sort_keys=True)}
     header: dict[str, Any] = {"__metadata__": metadata}
     end = 0
-    for name in sorted(parts):
-        pieces = parts[name]
-        dtype, tail = pieces[0].dtype, pieces[0].shape[1:]
-        shape = (sum(len(piece) for piece in pieces), *tail)
-        start, end = end, end + dtype.itemsize * math.prod(shape)
-        header[name] = {"dtype": _CODES[dtype.name], "shape": list(shape), "data_offsets": [start, end]}
+    for name, (dtype, shape) in shapes.items():
+        start, end = end, end + np.dtype(dtype).itemsize * math.prod(shape)
+        header[name] = {"dtype": _CODES[dtype], "shape": list(shape), "data_offsets": [start, end]}
     encoded = json.dumps(header, separators=(",", ":")).encode()
-    encoded += b" " * (-len(encoded) % 8)
-    with replacing(path) as file:
-        file.write(len(encoded).to_bytes(8, "little"))
-        file.write(encoded)
-        for name in sorted(parts):
-            for piece in parts[name]:
-                _write_piecewise(file, piece)
+    encoded += b" " * (size - 8 - len(encoded) if size else -len(encoded) % 8)
+    return len(encoded).to_bytes(8, "little") + encoded
+
+
+def write_rows(file: IO[bytes], rows: Rows) -> None:
+    """Write an array, little-endian, a piece at a time."""
+    width = max(1, _PIECE // max(1, rows.dtype.itemsize * math.prod(rows.shape[1:])))
+    dtype = rows.dtype.newbyteorder("<")
+    for _, block in pages.walk(rows, width):
+        file.write(np.ascontiguousarray(block, dtype=dtype).data)
 
 
 def read_arrays(
@@ -235,13 +286,6 @@ def _map(file: IO[bytes], entry: dict[str, Any], data: int) -> npt.NDArray[Any]:
         return np.empty(shape, dtype)
     # from the open file, not its name: another may have taken its place by now
     return np.asarray(np.memmap(file, dtype, mode="r", offset=data + entry["data_offsets"][0], shape=shape))
-
-
-def _write_piecewise(file: IO[bytes], piece: Rows) -> None:
-    rows = max(1, _PIECE // max(1, piece.dtype.itemsize * math.prod(piece.shape[1:])))
-    dtype = piece.dtype.newbyteorder("<")
-    for start in range(0, len(piece), rows):
-        file.write(np.ascontiguousarray(piece[start : start + rows], dtype=dtype).data)
 
 
 @contextmanager

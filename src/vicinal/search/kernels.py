@@ -46,6 +46,14 @@ def squared_lengths(points, centre, out):
         out[j] = squared_distance(points[j], centre)
 
 
+@compiled()
+def add_up(points, total):
+    """Add every point to ``total`` (d,), in float64, one after the other."""
+    for j in range(points.shape[0]):
+        for t in range(points.shape[1]):
+            total[t] += np.float64(points[j, t])
+
+
 @compiled(fastmath=FAST)
 def shrink(values, places, n, k, slack):
     """Keep the k largest of ``values[:n]``, and all within ``slack`` of the k-th, in front.

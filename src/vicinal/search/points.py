@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from vicinal import pages
 from vicinal.checks import Floats, Integers, Vectors
 from vicinal.search import kernels
 
@@ -16,6 +17,7 @@ __all__ = ["Gathered", "Points", "frozen"]
 
 _FAR = 4.0  # times as far from the centre as nearly all others: an outlier
 _RARE = 64  # at most one point in so many may be one
+_ROWS = 65_536  # points that are looked at together
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +49,7 @@ class Points:
         points = cls((vectors,), labels, centre, _squared_lengths(vectors, centre), weights)
         if not len(points.outliers):
             return points
-        centre = _mean(vectors, np.delete(np.arange(len(vectors)), points.outliers))
+        centre = _mean(vectors, points.outliers)
         return replace(points, centre=centre, squares=_squared_lengths(vectors, centre))
 
     def add(self, vectors: Vectors, labels: Integers, weights: Floats | None = None) -> Points:
@@ -82,6 +84,11 @@ class Points:
         """d, the number of columns."""
         return int(self.segments[0].shape[1])
 
+    @property
+    def mapped(self) -> bool:
+        """Whether some of the vectors lie in a file, so that they may be more than the memory holds."""
+        return any(map(pages.is_mapped, self.segments))
+
     @cached_property
     def living(self) -> npt.NDArray[np.bool_]:
         """(n,), False for removed points."""
@@ -91,7 +98,13 @@ class Points:
     @cached_property
     def classes(self) -> Integers:
         """The labels of the living points, sorted, each once."""
-        return np.unique(self.labels[self.living])
+        labels = self.labels[self.living]
+        low, high = int(labels.min()), int(labels.max())
+        if high - low > 4 * len(self):
+            return np.unique(labels)
+        seen = np.zeros(high - low + 1, np.bool_)  # many times faster than sorting millions
+        seen[labels - low] = True
+        return np.flatnonzero(seen) + low
 
     @cached_property
     def codes(self) -> npt.NDArray[np.int32]:
@@ -147,36 +160,40 @@ class Points:
     def gather(self, places: Integers) -> Vectors:
         """The vectors at some places, as a new array."""
         out = np.empty((len(places), self.dimension), np.float32)
-        first = 0
-        for segment in self.segments:
-            here = (places >= first) & (places < first + len(segment))
-            out[here] = segment[places[here] - first]
-            first += len(segment)
+        for first, block in self.blocks(len(self), only=places):
+            here = (places >= first) & (places < first + len(block))
+            out[here] = block[places[here] - first]
         return out
 
-    def blocks(self, width: int) -> Iterator[tuple[int, Vectors]]:
-        """The points in blocks of at most ``width``, read-only, each with the place of its first."""
+    def blocks(self, width: int, *, only: Integers | None = None) -> Iterator[tuple[int, Vectors]]:
+        """The points in blocks of at most ``width``, read-only, each with the place of its first.
+
+        Points in a file come in blocks that are small beside the memory, and each block is given back when the next is
+        asked for. Where only a few points will be looked at, ``only`` names them; blocks without any may be left out.
+        """
         first = 0
         for segment in map(frozen, self.segments):
-            for start in range(0, len(segment), width):
-                yield first + start, segment[start : start + width]
+            inside = None if only is None else only[(only >= first) & (only < first + len(segment))] - first
+            for start, block in pages.walk(segment, width, only=inside):
+                yield first + start, block
             first += len(segment)
 
 
-def _mean(vectors: Vectors, rows: Integers | None = None) -> Floats:
-    """The mean of all vectors, or of some rows, a block at a time."""
-    n = len(vectors) if rows is None else len(rows)
-    total = np.zeros(vectors.shape[1])
-    for start in range(0, n, 65_536):
-        block = slice(start, start + 65_536)
-        total += vectors[block if rows is None else rows[block]].sum(axis=0, dtype=np.float64)
-    mean: Floats = total / n
+def _mean(vectors: Vectors, without: Integers | None = None) -> Floats:
+    """The mean of all vectors but those of some rows, summed row by row in float64."""
+    total, n = np.zeros(vectors.shape[1]), len(vectors)
+    for first, block in pages.walk(frozen(vectors), _ROWS):
+        if without is not None:
+            block = np.delete(block, without[(without >= first) & (without < first + len(block))] - first, axis=0)
+        kernels.add_up(frozen(block), total)
+    mean: Floats = total / (n if without is None else n - len(without))
     return mean
 
 
 def _squared_lengths(vectors: Vectors, centre: Floats) -> Floats:
     squares = np.empty(len(vectors))
-    kernels.squared_lengths(frozen(vectors), centre, squares)
+    for first, block in pages.walk(frozen(vectors), _ROWS):
+        kernels.squared_lengths(block, centre, squares[first : first + len(block)])
     return squares
 
 
