@@ -4,7 +4,6 @@ import importlib.metadata
 import json
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -63,30 +62,6 @@ def folder(tmp_path, monkeypatch, saved_guard):
     BANK.save("bank.safetensors")
     shutil.copytree(saved_guard, "guard")
     return tmp_path
-
-
-@pytest.fixture
-def run(capsys):
-    """Run one command line; its exit code, standard output and standard error."""
-
-    def run(line):
-        code = main(shlex.split(line))
-        found = capsys.readouterr()
-        return code, found.out, found.err
-
-    return run
-
-
-@pytest.fixture
-def done(run):
-    """What a command prints that must succeed and say nothing on standard error."""
-
-    def done(line):
-        code, out, err = run(line)
-        assert (code, err) == (0, "")
-        return out
-
-    return done
 
 
 def process(*words, **options):

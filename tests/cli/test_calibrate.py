@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
-import shlex
 
 import numpy as np
 import pytest
 
 from vicinal import Bank, Embeddings, distance, margin
-from vicinal.cli import main
 from vicinal.selective import calibrate, diagnose, threshold_at
 from vicinal.tables import plain
 
@@ -26,20 +24,13 @@ def network(n, seed):
 BANK, HELD_OUT, ASKED = network(300, 0), network(800, 1), network(200, 2)
 
 
-@pytest.fixture
-def run(capsys, tmp_path, monkeypatch):
-    """Run one command line in a folder with the files of a session; its exit code, standard output and error."""
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A folder to work in, with a bank, and files of held-out and further predictions."""
     monkeypatch.chdir(tmp_path)
     for name, one in (("train", BANK), ("validation", HELD_OUT), ("test", ASKED)):
         np.savez(f"{name}.npz", vectors=one.vectors, logits=one.logits, labels=one.labels)
     Bank(BANK.vectors, BANK.labels).save("bank.safetensors")
-
-    def run(line):
-        code = main(shlex.split(line))
-        found = capsys.readouterr()
-        return code, found.out, found.err
-
-    return run
 
 
 def trusts(embeddings):

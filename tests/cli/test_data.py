@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import shlex
 
 import pytest
 
 import layouts
-from vicinal.cli import main
 from vicinal.data.catalog import CATALOG
 
 
@@ -20,16 +18,6 @@ def root(tmp_path, monkeypatch):
     (layouts.cifar10(tmp_path) / "data_batch_4.bin").unlink()
     monkeypatch.setenv("VICINAL_DATA", str(tmp_path))
     return tmp_path
-
-
-@pytest.fixture
-def run(capsys):
-    def run(line):
-        code = main(shlex.split(line))
-        found = capsys.readouterr()
-        return code, found.out, found.err
-
-    return run
 
 
 def test_the_list_says_what_is_there_what_is_missing_and_how_to_get_it(run, root):

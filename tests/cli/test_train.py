@@ -16,7 +16,6 @@ import pytest
 import layouts
 from learn_runs import pixels
 from vicinal import Bank, Embeddings, store
-from vicinal.cli import main
 from vicinal.learn import recipes, train
 from vicinal.learn.network import Network
 from vicinal.learn.recipe import OneCycle, Recipe
@@ -43,26 +42,6 @@ def folder(tmp_path, monkeypatch):
     save("digits", images[:200], labels[:200], labels[200:], images[200:])
     store.write_json("mine.json", RECIPE.to_json())
     return tmp_path
-
-
-@pytest.fixture
-def run(capsys):
-    def run(line):
-        code = main(shlex.split(line))
-        found = capsys.readouterr()
-        return code, found.out, found.err
-
-    return run
-
-
-@pytest.fixture
-def done(run):
-    def done(line):
-        code, out, err = run(line)
-        assert (code, err) == (0, "")
-        return out
-
-    return done
 
 
 def test_it_leaves_a_network_its_embeddings_and_its_bank(done):

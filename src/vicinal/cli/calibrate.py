@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["calibrate"]
 
-_PROMISE = "The promise"
-
 
 @command(
     "vicinal calibrate validation.npz --score margin --coverage 0.8",
@@ -32,48 +30,11 @@ def calibrate(
             "--score", metavar="NAME", show_default="distance with a bank, else margin", help="As of `vicinal score`."
         ),
     ] = None,
-    method: Annotated[
-        str, typer.Option("--method", metavar="NAME", help="From score to probability: platt, isotonic or beta.")
-    ] = "platt",
-    risk: Annotated[
-        float | None,
-        typer.Option(
-            "--risk",
-            metavar="P",
-            rich_help_panel=_PROMISE,
-            show_default="0.05, without another promise",
-            help="At most this share of the accepted predictions is wrong.",
-        ),
-    ] = None,
-    coverage: Annotated[
-        float | None,
-        typer.Option(
-            "--coverage",
-            metavar="P",
-            rich_help_panel=_PROMISE,
-            show_default=False,
-            help="Or: at least this share of all predictions is accepted.",
-        ),
-    ] = None,
-    fpr: Annotated[
-        float | None,
-        typer.Option(
-            "--fpr",
-            metavar="P",
-            rich_help_panel=_PROMISE,
-            show_default=False,
-            help="Or: at most this share of the wrong predictions is accepted.",
-        ),
-    ] = None,
-    delta: Annotated[
-        float,
-        typer.Option(
-            "--delta",
-            metavar="P",
-            rich_help_panel=_PROMISE,
-            help="How improbable it is that the promise does not hold.",
-        ),
-    ] = 0.05,
+    method: options.Method = "platt",
+    risk: options.MaybeRisk = None,
+    coverage: options.Coverage = None,
+    fpr: options.Fpr = None,
+    delta: options.Delta = 0.05,
     judged: Annotated[
         Path | None,
         typer.Option(
@@ -93,23 +54,18 @@ def calibrate(
     k: options.K = None,
     kernel: options.KernelName = None,
     temperature: options.Temperature = None,
-    vectors: options.VectorsName = None,
-    logits: options.LogitsName = None,
-    probabilities: options.ProbabilitiesName = None,
-    labels: options.LabelsName = None,
-    predicted: options.PredictedName = None,
-    classes: options.ClassesName = None,
+    *,
+    names: options.Predicted,
 ) -> None:
     """Find the threshold of a score that keeps a promise, and the probability of being right that it stands for."""
     from vicinal import scoring, selective, tables
 
     target = None if out is None else tables.check_target(out)
     settings = options.settings(k, kernel, False, temperature=temperature)
-    names = tables.Names(vectors, logits, probabilities, labels, predicted, classes)
     chosen = name or ("margin" if bank is None else "distance")
     points, looked_at = options.open_bank(bank), scoring.needs([chosen])
-    held_out = tables.read(file, names, needs=("labels", "predicted", *looked_at))
-    asked = None if judged is None else tables.read(judged, names, needs=("predicted", *looked_at))
+    held_out = names.read(file, needs=("labels", "predicted", *looked_at))
+    asked = None if judged is None else names.read(judged, needs=("predicted", *looked_at))
     trust = scoring.apply([chosen], held_out, points, settings)[chosen]
     goal = {"risk": risk, "coverage": coverage, "fpr": fpr}
     if risk is coverage is fpr is None:

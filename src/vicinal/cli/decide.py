@@ -27,19 +27,14 @@ def decide(
     ],
     out: options.Out = None,
     as_json: options.AsJson = False,
-    vectors: options.VectorsName = None,
-    logits: options.LogitsName = None,
-    probabilities: options.ProbabilitiesName = None,
-    labels: options.LabelsName = None,
-    predicted: options.PredictedName = None,
-    classes: options.ClassesName = None,
+    *,
+    names: options.Predicted,
 ) -> None:
     """Accept each prediction, call its input novel, or neither; with a probability, a p-value and the neighbours."""
     from vicinal import Guard, tables
 
     target = None if out is None else tables.check_target(out)
-    names = tables.Names(vectors, logits, probabilities, labels, predicted, classes)
-    inputs = tables.read(file, names, needs=["predicted"])
+    inputs = names.read(file, needs=["predicted"])
     found = Guard.load(guard)(inputs)
     content: dict[str, Any] = {"decisions": len(found), "shares": found.shares(), "notes": found.notes}
     if target is None:

@@ -25,21 +25,16 @@ def diagnose(
     ],
     bank: options.BankFile,
     as_json: options.AsJson = False,
-    k: Annotated[int, typer.Option("--k", metavar="N", help="How many neighbours.")] = 50,
+    k: options.Neighbors = 50,
     most: Annotated[int, typer.Option("--most", metavar="N", help="How many bank points to look at, at most.")] = 5000,
     samples: Annotated[int, typer.Option("--samples", metavar="N", help="Of the bootstrap, for intervals.")] = 1000,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the draws, the folds and the bootstrap.")] = 0,
-    vectors: options.VectorsName = None,
-    logits: options.LogitsName = None,
-    probabilities: options.ProbabilitiesName = None,
-    labels: options.LabelsName = None,
-    predicted: options.PredictedName = None,
-    classes: options.ClassesName = None,
+    *,
+    names: options.Predicted,
 ) -> None:
     """Tell whether distance will help this network, and what to look at first: in numbers, and in words."""
-    from vicinal import selective, tables
+    from vicinal import selective
 
-    names = tables.Names(vectors, logits, probabilities, labels, predicted, classes)
-    inputs = tables.read(file, names, needs=["predicted"])
+    inputs = names.read(file, needs=["predicted"])
     found = selective.diagnose(inputs, options.open_bank(bank), k=k, most=most, samples=samples, seed=seed)
     show.answer(str(found), found.to_json(), as_json)

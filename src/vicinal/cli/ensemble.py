@@ -70,12 +70,9 @@ def ensemble(
     ] = None,
     out: options.Out = None,
     as_json: options.AsJson = False,
-    k: Annotated[int, typer.Option("--k", metavar="N", help="How many neighbours.")] = 50,
-    vectors: options.VectorsName = None,
-    logits: options.LogitsName = None,
-    probabilities: options.ProbabilitiesName = None,
-    labels: options.LabelsName = None,
-    classes: options.ClassesName = None,
+    k: options.Neighbors = 50,
+    *,
+    names: options.Outputs,
 ) -> None:
     """Let several networks decide together, and say how far to trust what they decide."""
     from vicinal import tables
@@ -83,8 +80,7 @@ def ensemble(
     from vicinal.ensemble import judge as judged_by
 
     target = None if out is None else tables.check_target(out)
-    names = tables.Names(vectors, logits, probabilities, labels, None, classes)
-    inputs = [tables.read(file, names, needs=["logits"], skips=["predicted"]) for file in files]
+    inputs = [names.read(file, needs=["logits"], skips=["predicted"]) for file in files]
     members = _members(files, inputs, banks, k)
     truth = _shared_labels(files, inputs)
     combined = combine(members, rule, by=by)  # type: ignore[arg-type]

@@ -32,12 +32,6 @@ def evaluate(
     ] = None,
     out: options.Evaluated = None,
     as_json: options.AsJson = False,
-    k: options.K = None,
-    kernel: options.KernelName = None,
-    exclude_self: options.ExcludeSelf = False,
-    unit: options.Unit = False,
-    relative: options.Relative = False,
-    temperature: options.Temperature = None,
     samples: Annotated[
         int, typer.Option("--samples", metavar="N", rich_help_panel=_INTERVALS, help="How many bootstrap samples.")
     ] = 2000,
@@ -54,24 +48,19 @@ def evaluate(
         typer.Option("--risk", metavar="P", rich_help_panel=_INTERVALS, help="Where to read the coverage."),
     ] = 0.05,
     bins: Annotated[int, typer.Option("--bins", metavar="N", rich_help_panel=_INTERVALS, help="Of ECE.")] = 15,
-    vectors: options.VectorsName = None,
-    logits: options.LogitsName = None,
-    probabilities: options.ProbabilitiesName = None,
-    labels: options.LabelsName = None,
-    predicted: options.PredictedName = None,
-    classes: options.ClassesName = None,
+    *,
+    how: options.Scoring,
+    names: options.Predicted,
 ) -> None:
     """Say how well scores tell right predictions from wrong ones, with intervals and paired tests."""
     from vicinal import scoring, tables
     from vicinal.evaluation import evaluate as measure
 
     target = None if out is None else tables.check_target(out, (*tables.ENDINGS, ".json"))
-    settings = options.settings(k, kernel, exclude_self, unit, relative, temperature)
-    names = tables.Names(vectors, logits, probabilities, labels, predicted, classes)
     needed = ("labels", "predicted", *scoring.needs(scores or ()))
-    inputs = tables.read(file, names, needs=needed)
+    inputs = names.read(file, needs=needed)
     points = options.open_bank(bank)
-    trusts = scoring.apply(scores or scoring.default_scores(inputs, points), inputs, points, settings)
+    trusts = scoring.apply(scores or scoring.default_scores(inputs, points), inputs, points, how.settings)
     found = measure(inputs, trusts, samples=samples, seed=seed, level=level, coverage=coverage, risk=risk, bins=bins)
     show.save_evaluation(found, target)
     show.answer(show.evaluation(found), found.to_json(), as_json)

@@ -39,11 +39,8 @@ def explain(
     k: options.K = None,
     kernel: options.KernelName = None,
     exclude_self: options.ExcludeSelf = False,
-    vectors: options.VectorsName = None,
-    logits: options.LogitsName = None,
-    labels: options.LabelsName = None,
-    predicted: options.PredictedName = None,
-    classes: options.ClassesName = None,
+    *,
+    names: options.Predicted,
 ) -> None:
     """Say why predictions can be trusted as far as they can: the training points around each, and what they are."""
     from vicinal import explain, tables
@@ -52,8 +49,7 @@ def explain(
     options.refuse_both("--row", rows, "--least", least)
     options.refuse_both("--row", rows, "--class", of_class)
     settings = options.settings(k, kernel, exclude_self)
-    names = tables.Names(vectors, logits, None, labels, predicted, classes)
-    inputs = tables.read(file, names, needs=["predicted"])
+    inputs = names.read(file, needs=["predicted"])
     reasons = explain.ask(
         inputs,
         options.open_bank(bank),

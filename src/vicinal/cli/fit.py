@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = ["fit"]
 
-_PROMISE = "The promise"
-
 
 @command("vicinal fit validation.npz --bank bank.safetensors --risk 0.1 --out guard")
 def fit(
@@ -25,33 +23,9 @@ def fit(
     out: Annotated[
         Path, typer.Option("--out", metavar="FOLDER", show_default=False, help="Write the guard there: a folder.")
     ],
-    risk: Annotated[
-        float,
-        typer.Option(
-            "--risk",
-            metavar="P",
-            rich_help_panel=_PROMISE,
-            help="At most this share of the accepted predictions is wrong.",
-        ),
-    ] = 0.05,
-    false_alarms: Annotated[
-        float,
-        typer.Option(
-            "--false-alarms",
-            metavar="P",
-            rich_help_panel=_PROMISE,
-            help="At most this share of the inputs of known classes is called novel.",
-        ),
-    ] = 0.05,
-    delta: Annotated[
-        float,
-        typer.Option(
-            "--delta",
-            metavar="P",
-            rich_help_panel=_PROMISE,
-            help="How improbable it is that the promise does not hold.",
-        ),
-    ] = 0.05,
+    risk: options.Risk = 0.05,
+    false_alarms: options.FalseAlarms = 0.05,
+    delta: options.Delta = 0.05,
     score: Annotated[
         str | None,
         typer.Option(
@@ -65,9 +39,7 @@ def fit(
         str,
         typer.Option("--novelty", metavar="NAME", help="By which inputs are called novel: density, distance, energy."),
     ] = "density",
-    method: Annotated[
-        str, typer.Option("--method", metavar="NAME", help="Of calibration: platt, isotonic or beta.")
-    ] = "platt",
+    method: options.Method = "platt",
     class_names: Annotated[
         Path | None,
         typer.Option(
@@ -77,25 +49,20 @@ def fit(
             help="A text file, a line for each class, in the order of the labels.",
         ),
     ] = None,
-    k: Annotated[int, typer.Option("--k", metavar="N", help="How many neighbours.")] = 50,
+    k: options.Neighbors = 50,
     seed: Annotated[
         int, typer.Option("--seed", metavar="N", help="Of the draw of the rows that fuse scores, and of folds.")
     ] = 0,
     as_json: options.AsJson = False,
-    vectors: options.VectorsName = None,
-    logits: options.LogitsName = None,
-    probabilities: options.ProbabilitiesName = None,
-    labels: options.LabelsName = None,
-    predicted: options.PredictedName = None,
-    classes: options.ClassesName = None,
+    *,
+    names: options.Predicted,
 ) -> None:
     """Fit a guard on held-out predictions: what accepts, questions or refuses each input in production."""
-    from vicinal import Guard, tables
+    from vicinal import Guard
     from vicinal.guard import check_folder
 
     check_folder(out)
-    names = tables.Names(vectors, logits, probabilities, labels, predicted, classes)
-    held_out = tables.read(file, names, needs=["labels", "predicted"])
+    held_out = names.read(file, needs=["labels", "predicted"])
     called = None if class_names is None else options.read_lines(class_names)
     with show.cautions_as_notes():
         guard = Guard.fit_arrays(

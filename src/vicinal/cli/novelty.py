@@ -37,24 +37,15 @@ def novelty(
             "class_kth_distance; with logits margin, entropy, energy.",
         ),
     ] = "density",
-    false_alarms: Annotated[
-        float,
-        typer.Option(
-            "--false-alarms", metavar="P", help="At most this share of inputs of known classes is called novel."
-        ),
-    ] = 0.05,
+    false_alarms: options.FalseAlarms = 0.05,
     by_class: Annotated[
         bool, typer.Option("--by-class", help="Compare an input only with those of the same predicted class.")
     ] = False,
     out: options.Out = None,
     as_json: options.AsJson = False,
-    k: Annotated[int, typer.Option("--k", metavar="N", help="How many neighbours.")] = 50,
-    vectors: options.VectorsName = None,
-    logits: options.LogitsName = None,
-    probabilities: options.ProbabilitiesName = None,
-    labels: options.LabelsName = None,
-    predicted: options.PredictedName = None,
-    classes: options.ClassesName = None,
+    k: options.Neighbors = 50,
+    *,
+    names: options.Predicted,
 ) -> None:
     """Say of each input how often one of a known class is as unusual, and whether to call it novel."""
     from dataclasses import replace
@@ -65,9 +56,8 @@ def novelty(
     from vicinal.novelty import Detector, scores
 
     target = None if out is None else tables.check_target(out)
-    names = tables.Names(vectors, logits, probabilities, labels, predicted, classes)
     points = options.open_bank(bank)
-    asked, held_out = (tables.read(one, names, needs=["predicted"] * by_class) for one in (file, known))
+    asked, held_out = (names.read(one, needs=["predicted"] * by_class) for one in (file, known))
     ranked, reference = (
         replace(scores(points, one, names=[score], k=k)[score], predicted=one.predicted) for one in (asked, held_out)
     )

@@ -1,9 +1,14 @@
-"""What several commands ask for, as types of their parameters."""
+"""What several commands ask for: types of their parameters, and groups of options that go together.
+
+A group is a dataclass; ``vicinal.cli.app.command`` gives a command with such a parameter all the options of the group.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, overload
+from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
 import typer
 
@@ -12,9 +17,11 @@ from vicinal.errors import InputError
 if TYPE_CHECKING:
     from vicinal.bank import Bank
     from vicinal.scoring import Settings
+    from vicinal.values import Embeddings
 
 _NAMES = "What the arrays are called in the file"
 _SCORE = "The score"
+_PROMISE = "The promise"
 _KINDS = ".safetensors, .npz, .npy or .parquet file, or a folder of .npy files"
 
 Predictions = Annotated[
@@ -165,6 +172,68 @@ Temperature = Annotated[
         help="Divide the logits by this, for the scores that look at them.",
     ),
 ]
+
+
+def _promise(flag: str, help: str, default: bool | str = True) -> Any:
+    return typer.Option(flag, metavar="P", rich_help_panel=_PROMISE, show_default=default, help=help)
+
+
+_RISK = "At most this share of the accepted predictions is wrong."
+Risk = Annotated[float, _promise("--risk", _RISK)]
+MaybeRisk = Annotated[float | None, _promise("--risk", _RISK, "0.05, without another promise")]
+Coverage = Annotated[
+    float | None, _promise("--coverage", "Or: at least this share of all predictions is accepted.", False)
+]
+Fpr = Annotated[float | None, _promise("--fpr", "Or: at most this share of the wrong predictions is accepted.", False)]
+FalseAlarms = Annotated[
+    float, _promise("--false-alarms", "At most this share of the inputs of known classes is called novel.")
+]
+Delta = Annotated[float, _promise("--delta", "How improbable it is that the promise does not hold.")]
+Method = Annotated[
+    str, typer.Option("--method", metavar="NAME", help="From score to probability: platt, isotonic or beta.")
+]
+Neighbors = Annotated[int, typer.Option("--k", metavar="N", help="How many neighbours.")]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What a file calls the arrays that a network gives for some inputs."""
+
+    vectors: VectorsName = None
+    logits: LogitsName = None
+    probabilities: ProbabilitiesName = None
+    labels: LabelsName = None
+    classes: ClassesName = None
+
+    def read(self, file: Path, *, needs: Iterable[str] = (), skips: Iterable[str] = ()) -> Embeddings:
+        """The arrays of a file; those it needs must be there, those it skips are left out."""
+        from vicinal import tables
+
+        return tables.read(file, tables.Names(**asdict(self)), needs=needs, skips=skips)
+
+
+@dataclass(frozen=True)
+class Predicted(Outputs):
+    """These, and the classes predicted."""
+
+    predicted: PredictedName = None
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How a score is computed."""
+
+    k: K = None
+    kernel: KernelName = None
+    exclude_self: ExcludeSelf = False
+    unit: Unit = False
+    relative: Relative = False
+    temperature: Temperature = None
+
+    @property
+    def settings(self) -> Settings:
+        """The same, checked."""
+        return settings(**asdict(self))
 
 
 def settings(

@@ -30,27 +30,16 @@ def score(
     ] = "distance",
     out: options.Out = None,
     as_json: options.AsJson = False,
-    k: options.K = None,
-    kernel: options.KernelName = None,
-    exclude_self: options.ExcludeSelf = False,
-    unit: options.Unit = False,
-    relative: options.Relative = False,
-    temperature: options.Temperature = None,
-    vectors: options.VectorsName = None,
-    logits: options.LogitsName = None,
-    probabilities: options.ProbabilitiesName = None,
-    labels: options.LabelsName = None,
-    predicted: options.PredictedName = None,
-    classes: options.ClassesName = None,
+    *,
+    how: options.Scoring,
+    names: options.Predicted,
 ) -> None:
     """Say how far each prediction can be trusted, by one score. Larger is more trustworthy; rank by log_odds."""
     from vicinal import scoring, tables
 
     target = None if out is None else tables.check_target(out)
-    settings = options.settings(k, kernel, exclude_self, unit, relative, temperature)
-    names = tables.Names(vectors, logits, probabilities, labels, predicted, classes)
-    inputs = tables.read(file, names, needs=scoring.needs([name]))
-    trust = scoring.apply([name], inputs, options.open_bank(bank), settings)[name]
+    inputs = names.read(file, needs=scoring.needs([name]))
+    trust = scoring.apply([name], inputs, options.open_bank(bank), how.settings)[name]
     columns = show.trust_columns(trust, inputs)
     content: dict[str, Any] = {"score": name, "predictions": len(trust), "notes": trust.notes}
     if target is None:
