@@ -5,9 +5,7 @@
     python benchmarks/search.py --quick     # the figures only, without the table of growth
     python benchmarks/search.py --render    # measure nothing, write the tables of README.md and docs/speed.md again
 
-Every ratio is the median over rounds in which all contenders take turns, so that a busy moment meets all of them. Each
-turn begins with runs that do not count: the threads of NumPy's matrix library go on looking for work for a tenth of a
-second after the contender before, on cores that this one needs.
+Every ratio is the median over rounds in which all contenders take turns (see ``turns.py``).
 """
 
 from __future__ import annotations
@@ -17,35 +15,18 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from environment import facts
+from turns import as_ratios, take_turns
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "search.json"
 POINTS, COLUMNS, QUERIES, CLASSES = 50_000, 300, 1_000, 100
-WARM = 0.15  # seconds of runs that do not count, at the beginning of a turn
 ALLOWED = 1.2  # a ratio may grow by this factor before --compare calls it a regression
-
-
-def take_turns(contenders: dict[str, Callable[[], Any]], rounds: int, runs: int = 1) -> dict[str, float]:
-    """Median seconds of each contender over rounds in which each has a turn of so many runs that count."""
-    times: dict[str, list[float]] = {name: [] for name in contenders}
-    for _ in range(rounds):
-        for name, run in contenders.items():
-            warm = time.perf_counter() + WARM
-            run()
-            while time.perf_counter() < warm:
-                run()
-            for _ in range(runs):
-                begun = time.perf_counter()
-                run()
-                times[name].append(time.perf_counter() - begun)
-    return {name: float(np.median(found)) for name, found in times.items()}
 
 
 def world(points: int, columns: int, queries: int, seed: int = 0) -> tuple[np.ndarray, ...]:
@@ -116,16 +97,6 @@ def figures() -> dict[str, Any]:
         )
     )
     return found
-
-
-def as_ratios(seconds: dict[str, float]) -> dict[str, Any]:
-    """The seconds, and each as a multiple of the floor."""
-    floor = seconds["floor"]
-    return {
-        "floor, ms": round(floor * 1e3, 3),
-        "times the floor": {name: round(found / floor, 3) for name, found in seconds.items() if name != "floor"},
-        "ms": {name: round(found * 1e3, 3) for name, found in seconds.items() if name != "floor"},
-    }
 
 
 def growth(rounds: int = 3) -> list[dict[str, Any]]:
