@@ -7,6 +7,7 @@ half and judged on the other, both ways, for ten draws of the halves. *500 rows*
 20 draws. *folds*: all test images, each judged by a fit on the other four fifths; and *halves* of the first draw: there
 the paired test is DeLong's. The networks of the demo make some 50 errors each; there the folds' differences over 20
 seeds are put to a t-test, which sees the chance of training, not that of the images, which the seeds share.
+*banks*: the halves again, with ever fewer of the training points in the bank, each bank a part of the one before.
 ``published.py`` says which files are read. The leads are those of a first study on other draws of the test images, with
 all 50,000 training images in the bank.
 """
@@ -24,7 +25,7 @@ from environment import facts
 from published import NETWORKS, Scores, read, scored
 from scipy.stats import t
 
-from vicinal import Bank, metrics
+from vicinal import Bank, Embeddings, metrics
 from vicinal.demo.judging import K
 from vicinal.progress import track
 from vicinal.selective import Fusion
@@ -37,6 +38,7 @@ SHOWN = ("distance", "margin", "entropy", "fused")
 MOST, DRAWS = 6000, 10
 FEW, FEW_DRAWS = 500, 20
 SEEDS = 20  # of the demo
+BANKS = {"cifar100_resnet20": (2500, 5000, 10_000, 20_000), "cifar100_densenet_4bit": (2500, 5000)}  # and the whole
 LEADS = {
     "cifar100_resnet20": {"margin": 0.835, "entropy": 0.837, "fused": 0.840},
     "cifar100_densenet_4bit": {"margin": 0.877, "entropy": 0.881, "fused": 0.891},
@@ -44,13 +46,11 @@ LEADS = {
 
 
 def main() -> int:
-    found: dict[str, Any] = {"environment": facts(), "networks": {}, "smaller_bank": {}, "digits": {}}
+    found: dict[str, Any] = {"environment": facts(), "networks": {}, "banks": {}, "digits": {}}
     for name, title in NETWORKS.items():
         bank, test = read(name)
         found["networks"][name] = {"title": title, **figures(scored(bank, test)), "leads": LEADS[name]}
-    bank, test = read("cifar100_resnet20")
-    fewer = bank.take(bank.rows[np.random.default_rng(0).permutation(len(bank))[:10_000]])
-    found["smaller_bank"] = {"network": "cifar100_resnet20", **halves(scored(fewer, test)), "bank": len(fewer)}
+        found["banks"][name] = by_bank(bank, test, BANKS[name])
     found["digits"] = digits()
     RESULTS.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     print("\n\n".join(tables(found).values()))
@@ -81,6 +81,13 @@ def halves(scores: Scores) -> dict[str, Any]:
         for fit, judge in _halves(len(scores.correct), seed):
             found.append(_aurocs(*fused(scores, fit, judge)))
     return {"rows": min(MOST, len(scores.correct)) // 2, "draws": 2 * DRAWS, **_summary(found)}
+
+
+def by_bank(bank: Bank, test: Embeddings, sizes: tuple[int, ...]) -> list[dict[str, Any]]:
+    """The halves with banks of these sizes, each drawn at random from the next larger one, and with the whole."""
+    order = bank.rows[np.random.default_rng(0).permutation(len(bank))]
+    banks = [*(bank.take(order[:size]) for size in sizes), bank]
+    return [{"bank": len(one), **halves(scored(one, test))} for one in track(banks, "thinning the bank")]
 
 
 def few(scores: Scores) -> dict[str, Any]:
@@ -167,7 +174,18 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
             tests.append((name, f"{test['rows']:,} ({part})", *_verdict(test)))
     for name, one in found["digits"].items():
         tests.append((f"digits of the demo, {name}", f"{one['seeds']} seeds", *_verdict(one)))
-    return {"aurocs": _table(rows), "tests": _table(tests)}
+    return {"aurocs": _table(rows), "tests": _table(tests), "banks": _table(_of_banks(found))}
+
+
+def _of_banks(found: dict[str, Any]) -> list[tuple[str, ...]]:
+    rows = [("network", "points in the bank", "distance", "margin", "fused", "fused less margin"), ("---",) * 6]
+    for name, banks in found["banks"].items():
+        for place, one in enumerate(banks):
+            mean = one["mean"]
+            shown = (f"{mean[s]:.3f}" for s in ("distance", "margin", "fused"))
+            title = "" if place else found["networks"][name]["title"]
+            rows.append((title, f"{one['bank']:,}", *shown, f"{mean['fused'] - mean['margin']:+.3f}"))
+    return rows
 
 
 def _verdict(one: dict[str, Any]) -> tuple[str, str, str]:
