@@ -413,6 +413,18 @@ def test_one_of_names_the_nearest_word():
         refuses(lambda odd=odd: checks.one_of(odd, "kernel", ("exp", "count")), "^kernel: expected one of")
 
 
+@pytest.mark.parametrize("value", [None, 3, b"bytes", ["a"], "with a NUL \0", "", "\ud800"])
+def test_what_is_no_path_is_refused(value):
+    refuses(
+        lambda: checks.path(value, "folder"),
+        "^folder: expected a path.*, got (None|3|b'bytes'|\\['a'\\]|'with a NUL|''|'.ud800')",
+    )
+
+
+def test_paths_come_as_text_or_as_paths(tmp_path):
+    assert checks.path(str(tmp_path)) == checks.path(tmp_path) == tmp_path
+
+
 def test_lengths_that_differ_are_refused():
     checks.same_length([1, 2], [3, 4], "scores and correct")
     refuses(

@@ -23,8 +23,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from vicinal import Bank, Embeddings, store
-from vicinal.errors import FileError, WriteError
+from vicinal import Bank, Embeddings, Guard, data, store, tables
+from vicinal.errors import FileError, InputError, MissingDataError, WriteError
+from vicinal.evaluation import Evaluation
+from vicinal.guard import folder
 
 FORM, VERSION = "vicinal.example", 3
 SMALL = {"b": np.array([[1.5, -2.0]], np.float32), "a": np.array([-1, 7, 2], np.int64)}
@@ -374,6 +376,32 @@ def test_what_is_no_file_is_refused(tmp_path):
         for function in (read, store.read_json):
             with pytest.raises(FileError, match=f"expected a file, got {said}"):
                 function(tmp_path / name)
+
+
+def save_guard(path):
+    folder.write(path, Bank([[0.0]], [1]), {}, {})
+
+
+@pytest.mark.parametrize("place", [None, 3, b"bytes", "with a NUL \0", "", "\ud800", "x" * 300, "no/such/folder/x.csv"])
+@pytest.mark.parametrize(
+    "door",
+    [
+        Bank.load,
+        Bank([[0.0]], [1]).save,
+        Embeddings.load,
+        Embeddings([[0.0]]).save,
+        Evaluation.load,
+        Guard.load,
+        save_guard,
+        data.load,
+        tables.check_target,
+        tables.open_source,
+    ],
+    ids=lambda door: door.__qualname__,
+)
+def test_what_is_no_path_is_refused_at_every_door(door, place):
+    with pytest.raises((InputError, FileError, WriteError, MissingDataError)):
+        door(place)
 
 
 # -- replacing -------------------------------------------------------------------------------------------------------

@@ -6,10 +6,12 @@ float32 vectors, float64 logits, int64 labels, all finite. Nothing is guessed an
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -33,6 +35,7 @@ __all__ = [
     "logits",
     "numbers",
     "one_of",
+    "path",
     "probabilities",
     "rows",
     "same_length",
@@ -280,6 +283,18 @@ def one_of(value: Any, name: str, choices: Sequence[_Name]) -> _Name:
     near = get_close_matches(str(value), choices, n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise InputError(f"{name}: expected one of {', '.join(map(repr, choices))}, got {value!r}{hint}")
+
+
+def path(value: Any, name: str = "path") -> Path:
+    """A path as text or as what ``os.fspath`` takes; whether there is anything is for others to see."""
+    try:
+        found = Path(value)
+        known = b"\0" not in os.fsencode(found)
+    except (TypeError, UnicodeEncodeError) as error:
+        raise InputError(f"{name}: expected a path, as text or as a Path, got {value!r:.100}") from error
+    if not known or value == "":
+        raise InputError(f"{name}: expected a path that a file system can know, got {value!r:.100}")
+    return found
 
 
 def facts(value: Any, name: str = "facts") -> dict[str, str]:

@@ -20,7 +20,7 @@ from typing import IO, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from vicinal import pages
+from vicinal import checks, pages
 from vicinal.errors import FileError, WriteError
 
 __all__ = [
@@ -100,7 +100,7 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
 
 def check_target(path: str | Path) -> Path:
     """Where a file of that name really goes, if one can be written there: a link is followed."""
-    target = Path(os.path.realpath(path))
+    target = Path(os.path.realpath(checks.path(path)))
     if not os.path.isdir(target.parent):
         raise FileError(f"{path}: expected an existing folder {target.parent}; create it first")
     if os.path.exists(target) and not os.path.isfile(target):
@@ -189,7 +189,7 @@ def read_arrays(
         needs: names of arrays that must be there.
         may: names of arrays that may be there; others are refused. None: any others will do.
     """
-    path = Path(path)
+    path = checks.path(path)
     with _opened(path) as file:
         header, data = _read_header(path, file)
         metadata = _metadata(path, header.pop("__metadata__", {}), form, version)
@@ -207,7 +207,7 @@ def write_json(path: str | Path, content: Any) -> None:
 
 def read_json(path: str | Path) -> Any:
     """Read JSON, or say what is wrong with it."""
-    with _opened(Path(path)) as file:
+    with _opened(checks.path(path)) as file:
         try:
             return json.loads(file.read().decode())
         except (ValueError, RecursionError) as error:

@@ -11,7 +11,7 @@ import pytest
 import layouts
 from vicinal.data import available, data_root, load
 from vicinal.data.catalog import CATALOG
-from vicinal.errors import FileError, MissingDataError
+from vicinal.errors import FileError, InputError, MissingDataError
 
 WRITERS = {
     "cifar10": layouts.cifar10,
@@ -81,6 +81,8 @@ def test_a_name_close_to_a_known_one_is_suggested(tmp_path):
     with pytest.raises(MissingDataError, match="did you mean 'fashion-mnist'"):
         load("fashionmnist", root=tmp_path)
     with pytest.raises(MissingDataError, match="vicinal data list"):
+        load("nothing of the kind", root=tmp_path)
+    with pytest.raises(InputError, match="name: expected a path that a file system can know, got ''"):
         load("", root=tmp_path)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from vicinal import checks
 from vicinal.data import folders
 from vicinal.data.catalog import CATALOG, Known
 from vicinal.data.dataset import DataSet
@@ -54,7 +55,7 @@ def data_root(root: str | Path | None = None) -> Path:
         'mine'
     """
     if root is not None:
-        return Path(root).expanduser()
+        return checks.path(root, "root").expanduser()
     variable = os.environ.get(_VARIABLE)
     return Path(variable).expanduser() if variable else Path.home() / ".cache" / "vicinal" / "data"
 
@@ -73,13 +74,13 @@ def load(name: str, *, root: str | Path | None = None) -> DataSet:
         ...
         vicinal.errors.MissingDataError: cifar-100: expected one of ... or a folder...; did you mean 'cifar100'?
     """
-    base = data_root(root)
-    if name in CATALOG:
-        return _known(CATALOG[name], base)
-    for folder in (base / name, Path(name).expanduser()):
-        if name and folder.is_dir():
+    base, asked = data_root(root), checks.path(name, "name")
+    if str(name) in CATALOG:
+        return _known(CATALOG[str(name)], base)
+    for folder in (base / asked, asked.expanduser()):
+        if os.path.isdir(folder):
             return _own(folder.resolve())
-    near = get_close_matches(name, CATALOG, n=1, cutoff=0.5)
+    near = get_close_matches(str(name), CATALOG, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else "vicinal data list shows what is there"
     raise MissingDataError(f"{name}: expected one of {', '.join(CATALOG)}, or a folder, here or under {base}; {hint}")
 

@@ -7,6 +7,7 @@ checked; checksums are not, because anybody may write files of an official layou
 from __future__ import annotations
 
 import gzip
+import os
 import zlib
 from pathlib import Path
 
@@ -38,7 +39,7 @@ _BLOCK = 1000  # images handled in one go where a reader needs room for more tha
 def held(folder: Path, file: str) -> Path | None:
     """Where a file stands in a folder, as it is named or unpacked from its ``.gz``; None where it does not."""
     for name in (file, file.removesuffix(".gz")):
-        if (folder / name).is_file():
+        if os.path.isfile(folder / name):
             return folder / name
     return None
 

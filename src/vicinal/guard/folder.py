@@ -10,6 +10,7 @@ only after that are the old two removed. What a killed save left behind is remov
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 import time
@@ -21,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vicinal import store
+from vicinal import checks, store
 from vicinal.bank import Bank
 from vicinal.errors import FileError, WriteError
 
@@ -60,7 +61,7 @@ def write(folder: str | Path, bank: Bank, arrays: Arrays, facts: Mapping[str, An
 
 def read(folder: str | Path) -> tuple[Bank, dict[str, npt.NDArray[Any]], dict[str, Any]]:
     """The bank, the arrays and the facts of the guard in a folder."""
-    place = Path(folder)
+    place = checks.path(folder, "folder")
     while True:
         facts = _manifest(place)
         try:
@@ -74,7 +75,7 @@ def read(folder: str | Path) -> tuple[Bank, dict[str, npt.NDArray[Any]], dict[st
 
 def _manifest(place: Path) -> dict[str, Any]:
     path = place / MANIFEST
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise FileError(f"{place}: expected the folder of a guard, with a file {MANIFEST}, got none there")
     facts = store.read_json(path)
     if not isinstance(facts, dict) or facts.get("format") != FORMAT:
@@ -98,12 +99,12 @@ def _named(place: Path) -> set[str]:
 
 def check_folder(folder: str | Path) -> None:
     """Refuse, before any work is done, a place where a guard cannot be written, or would stand among other things."""
-    place = Path(folder)
-    if not place.parent.is_dir():
+    place = checks.path(folder, "folder")
+    if not os.path.isdir(place.parent):
         raise FileError(f"{place}: expected an existing folder {place.parent}; create it first")
-    if not place.exists():
+    if not os.path.exists(place):
         return
-    if not place.is_dir():
+    if not os.path.isdir(place):
         raise FileError(f"{place}: expected a folder to write, got a file")
     others = sorted(one.name for one in place.iterdir() if one.name != MANIFEST and not _OURS.fullmatch(one.name))
     if others:

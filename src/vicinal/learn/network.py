@@ -108,7 +108,7 @@ class Network:
 
     def save(self, folder: str | Path) -> None:
         """Write the folder; ``network.json`` comes last and says that the rest is whole."""
-        place = Path(folder)
+        place = checks.path(folder, "folder")
         place.mkdir(parents=True, exist_ok=True)
         arrays = {name: np.atleast_1d(value.cpu().numpy()) for name, value in self.module.state_dict().items()}
         facts = {"fingerprint": self.fingerprint}
@@ -130,7 +130,7 @@ class Network:
     @classmethod
     def load(cls, folder: str | Path, *, device: str | torch.device = "cpu") -> Network:
         """Read a folder that ``save`` wrote; needs no code but this library."""
-        place = Path(folder)
+        place = checks.path(folder, "folder")
         said = _facts_of(place)
         try:
             recipe, classes = Recipe.from_json(said["recipe"]), tuple(said["classes"])

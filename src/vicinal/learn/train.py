@@ -50,7 +50,7 @@ class Trained:
     @classmethod
     def load(cls, folder: str | Path) -> Trained:
         """Read the folder that ``train_dataset`` left; embeddings and bank are memory-mapped."""
-        place = Path(folder)
+        place = checks.path(folder, "folder")
         validation = place / "validation.safetensors"
         return cls(
             network=Network.load(place),
@@ -102,7 +102,7 @@ def train(
     """
     pixels, wanted, names = _sound(images, labels, classes)
     said = {**(facts or {}), "seed": str(seed), "points": _digest(pixels, wanted)}
-    place = None if out is None else Path(out)
+    place = None if out is None else checks.path(out, "out")
     if place is not None and is_finished(place):
         return _finished(place, recipe, said, resume, device)
     if place is not None:
@@ -161,7 +161,7 @@ def train_dataset(
         root: where the data sets are; left out, ``VICINAL_DATA`` says it.
         pace: how often to log, to write a checkpoint and to validate.
     """
-    place, device = Path(out), usable_device(device)
+    place, device = checks.path(out, "out"), usable_device(device)
     found = data.load(dataset, root=root) if isinstance(dataset, str) else dataset
     rows, apart = _split(found, validation)
     parts = {"train": found.train.take(rows), "test": found.test}

@@ -52,7 +52,7 @@ def save(picture: Figure, path: str | Path) -> None:
     The same figure gives the same bytes, whenever it is written.
     """
     matplotlib = require("matplotlib", "plots", "a picture")
-    form = checks.one_of(Path(path).suffix.lower().lstrip("."), "ending of the picture's file", FORMATS)
+    form = checks.one_of(checks.path(path).suffix.lower().lstrip("."), "ending of the picture's file", FORMATS)
     undated, dots = ({_DATES[form]: None}, _FINE) if form in _DATES else (None, picture.dpi)
     with store.replacing(path) as file, matplotlib.rc_context({"svg.hashsalt": "vicinal"}):
         picture.savefig(file, format=form, metadata=undated, dpi=dots)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import zipfile
 import zlib
@@ -17,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from vicinal import bank, bank_file, store, values
+from vicinal import bank, bank_file, checks, store, values
 from vicinal.errors import FileError, InputError, VicinalError, require
 
 __all__ = ["Source", "nearest_word", "open_source"]
@@ -88,8 +89,8 @@ class Source:
 
 def open_source(path: str | Path) -> Source:
     """Open a file, or a folder of ``.npy`` files, by its ending."""
-    found = Path(path)
-    if found.is_dir():
+    found = checks.path(path)
+    if os.path.isdir(found):
         return _open_folder(found)
     readers = {".safetensors": _open_safetensors, ".npz": _open_npz, ".npy": _open_npy, ".parquet": _open_parquet}
     if found.suffix not in readers:
@@ -97,7 +98,7 @@ def open_source(path: str | Path) -> Source:
             f"{found}: expected a file that ends in {', '.join(readers)}, or a folder of .npy files, "
             f"got {found.suffix or 'no ending'!r}"
         )
-    if not found.is_file():
+    if not os.path.isfile(found):
         near = [one.name for one in found.parent.glob(f"*{found.suffix}")] if found.parent.is_dir() else []
         raise FileError(f"{found}: expected a file, got nothing there{nearest_word(found.name, near)}")
     with reading(found):

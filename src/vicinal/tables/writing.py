@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import os
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from vicinal import store
+from vicinal import checks, store
 from vicinal.errors import FileError, InputError, ShapeError, require
 from vicinal.progress import track
 
@@ -25,14 +26,14 @@ ENDINGS = (".csv", ".parquet", ".jsonl")
 
 def check_target(path: str | Path, endings: tuple[str, ...] = ENDINGS) -> Path:
     """Refuse, before any work is done, a place where no result can be written."""
-    target = Path(path)
+    target = checks.path(path)
     if target.suffix not in endings:
         raise InputError(
             f"{target}: expected a file that ends in {', '.join(endings)}, got {target.suffix or 'none'!r}"
         )
-    if target.is_dir():
+    if os.path.isdir(target):
         raise FileError(f"{target}: expected a file to write, got a folder")
-    if not target.parent.is_dir():
+    if not os.path.isdir(target.parent):
         raise FileError(f"{target}: expected an existing folder {target.parent}; create it first")
     if target.suffix == ".parquet":
         require("pyarrow.parquet", "parquet", f"{target}: a Parquet file")
