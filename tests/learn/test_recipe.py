@@ -26,6 +26,8 @@ EVERY = [
     ("tuned", "stl10-32"),
     ("tuned", "svhn"),
     ("compact", "cifar100"),
+    ("compact", "stl10-32"),
+    ("compact", "stl10-partial"),
     ("compact", "svhn"),
     ("digits", "digits"),
 ]
@@ -113,7 +115,7 @@ def test_json_is_plain_and_whole() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"method": "dist"}, "method: expected one of 'reg', 'distance', 'adversarial', got 'dist'"),
+        ({"method": "dist"}, "method: expected one of 'reg', 'distance', 'adversarial', 'both', got 'dist'"),
         ({"optimizer": "adamw"}, "did you mean 'adam'?"),
         ({"precision": "float16"}, "precision: expected one of"),
         ({"schedule": 0.1}, "schedule: expected a Piecewise or a OneCycle, got 0.1"),
@@ -184,9 +186,9 @@ def test_any_json_is_a_recipe_or_is_refused(name: str, value: Any, kind: str) ->
     [
         (("papre", "svhn"), "did you mean 'paper'?"),
         (("paper", "svhm"), "data set of the recipe 'paper': .* did you mean 'svhn'?"),
-        (("compact", "stl10-32"), "expected one of 'cifar100', 'svhn', got 'stl10-32'"),
+        (("compact", "fashion-mnist"), "expected one of 'cifar100', 'stl10-32', 'svhn', got 'fashion-mnist'"),
         (("paper", "stl10"), "did you mean 'stl10-32'?"),
-        (("paper", "svhn", "both"), "method: expected one of"),
+        (("paper", "svhn", "all"), "method: expected one of"),
     ],
 )
 def test_unknown_names_are_refused_with_the_closest(arguments: tuple[str, ...], message: str) -> None:
