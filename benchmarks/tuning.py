@@ -5,7 +5,7 @@
     python benchmarks/tuning.py --collect                          # write results/tuning.json
 
 A trial trains with some fields of the recipe changed (``peak``, ``warmup`` and ``end`` are those of the one-cycle
-schedule, ``whitening`` is the epsilon of the whitening, ``seed`` that of the network, ``name`` the recipe to start
+schedule, ``whitening`` and ``strength`` the epsilon and the strength of the whitening, ``seed`` that of the network, ``name`` the recipe to start
 from) on nine tenths of the training points, and measures the tenth that is left: the same for every trial. Killed, it
 goes on where it was when started again. Preprocessed images, checkpoints and the outcome of each trial are kept in
 ``--folder``. An outcome holds the whole recipe, because the one that the changes start from may have moved on since.
@@ -39,6 +39,7 @@ from vicinal.metrics import auroc
 
 RESULTS = Path(__file__).parent / "results" / "tuning.json"
 SHARE, SPLIT, SHAPE = 0.1, 0, (32, 32, 3)
+WHITENING = {"whitening": "epsilon", "strength": "strength"}  # the words of a trial for the parameters of the stage
 
 
 def main() -> None:
@@ -114,8 +115,9 @@ def _recipe(dataset: str, method: str, **changes: Any) -> Recipe:
     cycle = {key: changes.pop(key) for key in ("peak", "warmup", "start", "end") if key in changes}
     if cycle:
         changes["schedule"] = OneCycle(**{**vars(begun.schedule), **cycle})
-    if "whitening" in changes:
-        changes["preprocessing"] = {**begun.preprocessing, "whitening": {"epsilon": changes.pop("whitening")}}
+    white = {field: changes.pop(word) for word, field in WHITENING.items() if word in changes}
+    if white:
+        changes["preprocessing"] = {**begun.preprocessing, "whitening": {**begun.preprocessing["whitening"], **white}}
     return begun.change(**changes)
 
 

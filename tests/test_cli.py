@@ -497,7 +497,7 @@ REFUSED = [
     ("score test.npz --score magrin", "got 'magrin'; did you mean 'margin'?"),
     ("score test.npz", "distance: expected a bank of training points (--bank), got none"),
     ("score test.npz --bank no.safetensors", "no.safetensors: expected a file, got nothing there"),
-    ("score test.npz --bank cut.safetensors", "the file is cut short or damaged"),
+    ("score test.npz --bank cut.safetensors", "that are not one, or are cut short"),
     ("score test.npz --bank foreign.safetensors", "foreign.safetensors: expected a safetensors file, got 5 bytes"),
     ("score test.npz --bank train.npz", "make one with: vicinal bank FILE --out bank.safetensors"),
     ("score test.npz --bank own.safetensors", "expected a vicinal.bank file, got 'vicinal.embeddings'"),

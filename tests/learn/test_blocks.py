@@ -61,9 +61,38 @@ def test_with_dropout_in_between_it_is_still_the_same(
 
 def test_the_random_bits_are_those_of_splitmix() -> None:
     words = np.empty(5, np.uint64)
-    blocks._split_mix(np.uint64(1234567), words)
+    blocks._split_mix(np.uint64(1234567), 0, words)
     published = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431]
     assert words.tolist() == [*published, 16408922859458223821]
+    later = np.empty(2, np.uint64)
+    blocks._split_mix(np.uint64(1234567), 3, later)
+    assert later.tolist() == words[3:].tolist()
+
+
+@given(SHAPES, st.integers(0, 1000), st.floats(0.05, 0.95), st.booleans())
+def test_one_loop_draws_drops_and_pools_as_three_do(
+    shape: tuple[int, ...], seed: int, p: float, channels_last: bool
+) -> None:
+    values, layer = some(shape, seed, channels_last=channels_last).float(), EluPool(p)
+    values[0, 0, 0, 0] = torch.nan
+    found = []
+    for gradient in (True, False):
+        torch.manual_seed(seed)
+        with torch.set_grad_enabled(gradient):
+            found.append(layer(values.requires_grad_()).detach())
+    torch.testing.assert_close(*found, rtol=0, atol=0, equal_nan=True)
+    assert found[0].stride() == found[1].stride() or found[0].numel() < 2
+
+
+def test_one_loop_is_what_a_prediction_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    monkeypatch.setattr(blocks, "_pooled", lambda values, first: seen.append(first) or functional.max_pool2d(values, 2))
+    values = some((2, 4, 6, 6), channels_last=True).float()
+    with torch.no_grad():
+        EluPool(0.25)(values)
+    assert seen == [2**14 - 2**15]
+    EluPool(0.25)(values.requires_grad_())
+    assert len(seen) == 1
 
 
 def test_in_evaluation_mode_nothing_is_dropped() -> None:

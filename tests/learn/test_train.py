@@ -264,7 +264,7 @@ def test_a_data_set_and_a_recipe_by_name(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("VICINAL_DATA", str(tmp_path / "data"))
     named = train_dataset("digits", "digits", out=tmp_path / "reg")
     assert named.network.recipe.method == "reg"
-    with pytest.raises(InputError, match="expected one of 'cifar100', 'svhn', got 'digits'"):
+    with pytest.raises(InputError, match="expected one of 'cifar100', 'stl10-32', 'svhn', got 'digits'"):
         train_dataset("digits", out=tmp_path / "none")
 
 
