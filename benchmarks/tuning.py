@@ -5,10 +5,11 @@
     python benchmarks/tuning.py --collect                          # write results/tuning.json
 
 A trial trains with some fields of the recipe changed (``peak``, ``warmup`` and ``end`` are those of the one-cycle
-schedule, ``whitening`` and ``strength`` the epsilon and the strength of the whitening, ``seed`` that of the network, ``name`` the recipe to start
-from) on nine tenths of the training points, and measures the tenth that is left: the same for every trial. Killed, it
-goes on where it was when started again. Preprocessed images, checkpoints and the outcome of each trial are kept in
-``--folder``. An outcome holds the whole recipe, because the one that the changes start from may have moved on since.
+schedule, ``whitening`` and ``strength`` the epsilon and the strength of the whitening, ``seed`` that of the network,
+``name`` the recipe to start from) on nine tenths of the training points, and measures the tenth that is left: the same
+for every trial. Killed, it goes on where it was when started again. Preprocessed images, checkpoints and the outcome
+of each trial are kept in ``--folder``. An outcome holds the whole recipe, because the one that the changes start from
+may have moved on since.
 """
 
 from __future__ import annotations
