@@ -5,7 +5,7 @@
 ``protocol`` says what a search offers, ``points`` is what it looks through, and ``choice`` says which to take:
 
     brute          looks at every point, on all cores
-    exact          proves most points too far by short shadows of them (shadows, masks, sifting); the same answer
+    exact          proves most points too far by short shadows of them (shadows, sifting, worth); the same answer
     approximate    looks where neighbours mostly are, by a share of them that it has measured
     device         looks at every point on a device of torch; the same answer
 

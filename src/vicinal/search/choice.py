@@ -82,7 +82,7 @@ class Choice:
         if self.name == "exact":
             from vicinal.search.exact import ExactSearch
 
-            return ExactSearch(points)
+            return before.after(points) if isinstance(before, ExactSearch) else ExactSearch(points)
         if self.name == "torch":
             from vicinal.search.device import DeviceSearch
 

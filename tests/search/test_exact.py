@@ -1,0 +1,170 @@
+"""Search by shadows: the bound it rests on, and brute force's answer to the last bit wherever shadows are used."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from vicinal import Bank
+from vicinal.search import BruteSearch, Points, exact, worth
+from vicinal.search.exact import ExactSearch
+from vicinal.search.shadows import Shadows, axes_of
+from vicinal.search.sifting import shadow_bar
+
+
+def structured(n, d, seed=0, classes=20):
+    """Points near a few directions, in classes, and queries like them: most can be proved too far by a few axes."""
+    rng = np.random.default_rng(seed)
+    spread = 1 / np.arange(1, d + 1) ** 1.5
+    centres = 3 * rng.standard_normal((classes, d)) * spread
+    turn = np.linalg.qr(rng.standard_normal((d, d)))[0]
+
+    def draw(rows):
+        labels = rng.integers(0, classes, rows)
+        return ((centres[labels] + rng.standard_normal((rows, d)) * spread) @ turn).astype(np.float32), labels
+
+    return *draw(n), *draw(300)
+
+
+def same(left, right):
+    """Whether two answers are the same to the last bit."""
+    names = ("distances", "places", "near_distances", "near_places")
+    return all(np.array_equal(getattr(left, name), getattr(right, name)) for name in names)
+
+
+@st.composite
+def worlds(draw):
+    """A small bank with ties and outliers, at a scale and far from the origin or not, and queries."""
+    n, d, m = draw(st.integers(2, 60)), draw(st.integers(1, 9)), draw(st.integers(1, 6))
+    entries = draw(st.sampled_from([st.integers(-3, 3).map(float), st.floats(-2, 2, width=32)]))
+    points = draw(arrays.arrays(np.float32, (n, d), elements=entries))
+    queries = draw(arrays.arrays(np.float32, (m, d), elements=entries))
+    queries[0] = points[0]
+    if draw(st.booleans()):
+        points[-1] *= 1000
+    scale, shift = (np.float32(draw(st.sampled_from(some))) for some in ([1e-5, 1.0, 1e5, 1e25], [0.0, 1.0, 300.0]))
+    return (points + shift) * scale, (queries + shift) * scale
+
+
+@given(world=worlds(), data=st.data())
+@settings(max_examples=200, deadline=None)
+def test_any_number_of_axes_gives_brute_forces_answer_to_the_last_bit(world, data):
+    vectors, queries = world
+    n, m = len(vectors), len(queries)
+    labels = data.draw(arrays.arrays(np.int64, n, elements=st.integers(0, 3)))
+    predicted = data.draw(arrays.arrays(np.int32, m, elements=st.integers(-1, 3)))
+    points = Points.of(vectors, labels)
+    if n > 4 and data.draw(st.booleans()):
+        points = points.remove(np.array([1, 2])).add(vectors[:3], labels[:3])
+    skip = data.draw(st.sampled_from([None, np.full(m, 0), np.full(m, n - 1)]))
+    k = data.draw(st.integers(1, max(1, int(points.living.sum()) - 1)))
+    width = data.draw(st.integers(1, vectors.shape[1]))
+    found = ExactSearch(points, width).nearest(queries, k, exclude=skip, predicted=predicted)
+    assert same(found, BruteSearch(points).nearest(queries, k, exclude=skip, predicted=predicted))
+
+
+@given(world=worlds(), data=st.data())
+@settings(max_examples=200, deadline=None)
+def test_no_shadow_is_farther_than_its_point_rounding_included(world, data):
+    vectors, queries = world
+    points = Points.of(vectors, np.zeros(len(vectors), int))
+    if not 1e-12 < points.reach < 1e12:
+        return
+    axes = axes_of(points)[:, : data.draw(st.integers(1, vectors.shape[1]))]
+    shadows = Shadows.of(points, axes)
+    asked = shadows.ask(queries, points)
+    cast = shadows.cast(vectors, points.centre)
+    half = (points.squares / 2).astype(np.float32)
+    order = np.random.default_rng(len(vectors)).permutation(cast.shape[1])
+    for i in np.flatnonzero(asked.decided):
+        for j in np.setdiff1d(np.arange(len(vectors)), points.outliers):
+            v = -half[j]
+            for t in order:
+                v = np.float32(v + np.float32(asked.shadows[i, t] * cast[j, t]))
+            gaps = [Fraction(float(a)) - Fraction(float(b)) for a, b in zip(vectors[j], queries[i], strict=True)]
+            square = np.float32(float(sum(gap * gap for gap in gaps)))
+            assert v >= shadow_bar(asked.levels[i], -square)
+
+
+def test_axes_lengthen_nothing():
+    vectors, labels, _, _ = structured(3000, 40)
+    axes = axes_of(Points.of(vectors, labels))
+    assert np.linalg.norm(axes, 2) < 1
+    assert np.linalg.norm(axes, 2) > 1 - 1e-9
+
+
+@pytest.mark.parametrize("k", [1, 50, 200])
+def test_points_with_structure_are_searched_by_shadows(k, monkeypatch):
+    vectors, labels, queries, truth = structured(20_000, 60)
+    points = Points.of(vectors, labels)
+    predicted, skip = truth.astype(np.int32), np.arange(300)
+    queries[:100] = vectors[:100]
+    expected = BruteSearch(points).nearest(queries, k, predicted=predicted, exclude=skip)
+    monkeypatch.setattr(BruteSearch, "nearest", lambda *_, **__: pytest.fail("brute force was asked"))
+    assert same(ExactSearch(points).nearest(queries, k, predicted=predicted, exclude=skip), expected)
+
+
+def test_points_without_structure_are_left_to_brute_force():
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((10_000, 100), dtype=np.float32)
+    search = ExactSearch(Points.of(vectors, np.zeros(10_000, int)))
+    assert search.shadows.axes.shape == (100, 0)
+
+
+def test_as_many_axes_are_taken_as_it_takes():
+    vectors, labels, _, _ = structured(10_000, 100)
+    noise = np.random.default_rng(1).standard_normal(vectors.shape, dtype=np.float32)
+    banks = [Points.of(vectors + np.float32(share) * noise, labels) for share in (0, 0.1)]
+    widths = [worth.best_width(points, axes_of(points)) for points in banks]
+    assert 0 < widths[0] < widths[1] < 100
+
+
+def test_what_was_known_of_a_bank_is_used_when_it_grows():
+    vectors, labels, queries, _ = structured(9000, 40)
+    bank = Bank(vectors[:8000], labels[:8000], search="exact")
+    bank.nearest(queries, 5)
+    grown = bank.add(vectors[8000:], labels[8000:]).remove([3, 4, 8500])
+    before, after = bank._search.shadows, grown._search.shadows
+    assert after.axes is before.axes
+    assert after.tiles[0] is before.tiles[0]
+    expected = Bank(np.delete(vectors, [3, 4, 8500], 0), np.delete(labels, [3, 4, 8500])).nearest(queries, 5)
+    assert (grown.nearest(queries, 5).distances == expected.distances).all()
+
+
+def test_axes_are_chosen_anew_when_a_bank_has_doubled():
+    vectors, labels, queries, _ = structured(9000, 40)
+    bank = Bank(vectors[:4100], labels[:4100], search="exact")
+    bank.nearest(queries, 5)
+    grown = bank.add(vectors[4100:], labels[4100:])
+    assert grown._search.shadows.axes is not bank._search.shadows.axes
+
+
+def test_a_guess_that_proves_too_near_is_found_out(monkeypatch):
+    vectors, labels, queries, truth = structured(9000, 30)
+    points, predicted = Points.of(vectors, labels), truth.astype(np.int32)
+
+    def far_too_near(lot):
+        lot.bars[:] = -1e-6
+
+    monkeypatch.setattr(exact._Lot, "guess", far_too_near)
+    found = ExactSearch(points, 7).nearest(queries, 20, predicted=predicted)
+    assert (found.distances == BruteSearch(points).nearest(queries, 20).distances).all()
+
+
+def test_a_query_that_would_have_to_measure_too_many_points_goes_to_brute_force(monkeypatch):
+    rng = np.random.default_rng(3)
+    points = Points.of(rng.standard_normal((30_000, 20), dtype=np.float32), rng.integers(0, 5, 30_000))
+    asked = []
+    whole = BruteSearch.nearest
+    monkeypatch.setattr(
+        BruteSearch, "nearest", lambda self, q, k, **more: asked.append(len(q)) or whole(self, q, k, **more)
+    )
+    queries = rng.standard_normal((50, 20), dtype=np.float32)
+    found = ExactSearch(points, 3).nearest(queries, 20)
+    assert asked == [50]
+    assert (found.places == whole(BruteSearch(points), queries, 20).places).all()
