@@ -14,7 +14,7 @@ from vicinal.bank_file import HEAVIEST, LIGHTEST, Stored
 from vicinal.checks import Floats, Integers, Vectors
 from vicinal.errors import InputError, ShapeError
 from vicinal.search import Choice, Found, Masses, Name, Points, Search
-from vicinal.search.protocol import Codes
+from vicinal.search.protocol import Approximate, Codes, Measured
 from vicinal.values import Embeddings, Nearest, Neighbors
 
 __all__ = ["Bank"]
@@ -78,8 +78,8 @@ class Bank:
         before: Search | None = None,
     ) -> None:
         self._points, self._rows, self._next_row, self.facts = points, rows, next_row, dict(facts)
-        self._asked_for, self._taken = choice, choice.settled(points)
-        self._search = self._taken.search(points, before)
+        self._asked_for = choice
+        self._taken, self._search = choice.begin(points, before)
 
     def __len__(self) -> int:
         return int(self._points.living.sum())
@@ -96,6 +96,10 @@ class Bank:
     def search(self) -> Name:
         """How neighbours are found; where ``"auto"`` was asked for, what it took."""
         return self._taken.name
+
+    def measured(self, k: int = 50) -> Measured | None:
+        """What approximate search finds of k neighbours, and what it costs; None where all points are looked at."""
+        return self._search.measured(k) if isinstance(self._search, Approximate) else None
 
     @property
     def classes(self) -> Integers:
@@ -132,7 +136,9 @@ class Bank:
     def nearest(
         self, queries: Any, k: int = 50, *, predicted: Any = None, exclude_self: bool | Any = False
     ) -> Neighbors:
-        """The k nearest points of each query, exactly: nearest first, ties by the lowest row.
+        """The k nearest points of each query: nearest first, ties by the lowest row.
+
+        All of them, exactly, save with approximate search: then ``recall`` of the answer says what share is found.
 
         Args:
             queries: (m, d).
@@ -302,7 +308,7 @@ class Bank:
             same, other = map(self._nearest, found.near_distances.T, found.near_places.T)
         points, places = self._points, found.places
         labels, weights = points.labels[places], None if points.weights is None else points.weights[places]
-        return Neighbors(found.distances, self._numbered(places), labels, same, other, weights)
+        return Neighbors(found.distances, self._numbered(places), labels, same, other, weights, found.recall)
 
     def _nearest(self, distances: Floats, places: Integers) -> Nearest:
         points, none = self._points, places < 0

@@ -181,6 +181,8 @@ class Neighbors:
         same: the nearest point of the predicted class, wherever it lies; None where no prediction was given.
         other: the nearest point of any other class, likewise.
         weights: (m, k), how many points each stands for; None where each stands for itself.
+        recall: the share of the true neighbours that the search finds, as it was measured when the bank was made; 1 for
+            all searches but ``"approximate"``.
     """
 
     distances: Floats
@@ -189,6 +191,7 @@ class Neighbors:
     same: Nearest | None = None
     other: Nearest | None = None
     weights: Floats | None = None
+    recall: float = 1.0
 
     def __len__(self) -> int:
         return len(self.distances)
@@ -206,7 +209,7 @@ class Neighbors:
 
         weights = None if self.weights is None else nearest(self.weights)
         parts = nearest(self.distances), nearest(self.indices), nearest(self.labels)
-        return Neighbors(*parts, self.same, self.other, weights)
+        return Neighbors(*parts, self.same, self.other, weights, self.recall)
 
     @classmethod
     def join(cls, parts: Sequence[Neighbors]) -> Neighbors:
@@ -217,7 +220,7 @@ class Neighbors:
             _joined([getattr(part, name) for part in parts]) for name in ("distances", "indices", "labels", "weights")
         )
         same, other = (Nearest.join([getattr(part, side) for part in parts]) for side in ("same", "other"))
-        return cls(distances, indices, labels, same, other, weights)
+        return cls(distances, indices, labels, same, other, weights, min(part.recall for part in parts))
 
 
 @dataclass(frozen=True, eq=False)

@@ -72,6 +72,19 @@ class Choice:
             return Choice("torch", device="cuda")
         return Choice("exact" if len(points) >= _FEW and points.dimension >= _NARROW else "brute")
 
+    def begin(self, points: Points, before: Search | None = None) -> tuple[Choice, Search]:
+        """The choice settled, and its search; see ``search``.
+
+        Where ``"auto"`` takes approximate search and that does not reach the recall, it takes another.
+        """
+        taken = self.settled(points)
+        try:
+            return taken, taken.search(points, before)
+        except InputError:
+            if (self.name, taken.name) != ("auto", "approximate"):
+                raise
+            return replace(self, recall=None).begin(points, before)
+
     def search(self, points: Points, before: Search | None = None) -> Search:
         """A search of some points, by a choice that is settled.
 
@@ -83,6 +96,10 @@ class Choice:
             from vicinal.search.exact import ExactSearch
 
             return before.after(points) if isinstance(before, ExactSearch) else ExactSearch(points)
+        if self.name == "approximate":
+            from vicinal.search.building import approximate
+
+            return approximate(points, self.recall or _RECALL, before)
         if self.name == "torch":
             from vicinal.search.device import DeviceSearch
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from vicinal.checks import Floats, Integers, Vectors
 
-__all__ = ["Codes", "Found", "Masses", "Search"]
+__all__ = ["Approximate", "Codes", "Found", "Masses", "Measured", "Search"]
 
 Codes = npt.NDArray[np.int32]
 
@@ -25,12 +25,31 @@ class Found:
         near_distances: (m, 2), to the nearest point of the predicted class (column 0) and of any other (column 1),
             infinite where there is none; None where no prediction was given.
         near_places: (m, 2), -1 where there is none.
+        recall: the share of the true neighbours that the search finds, as it was measured; 1 for exact ones.
     """
 
     distances: Floats
     places: Integers
     near_distances: Floats | None = None
     near_places: Integers | None = None
+    recall: float = 1.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What approximate search finds and what it costs, measured on points of the bank, each left out.
+
+    Attributes:
+        recall: the share of the true k nearest that are found; a point as near as the k-th counts.
+        sides: the share of the nearest points of the predicted class, and of any other, that are found.
+        flop: floating-point operations of a query, in the mean: 2d for each distance in d columns.
+        queries: how many queries it was measured on.
+    """
+
+    recall: float
+    sides: float
+    flop: float
+    queries: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,4 +89,13 @@ class Search(Protocol):
         self, queries: Vectors, k: int, predicted: Codes, *, inverse: bool = False, exclude: Integers | None = None
     ) -> tuple[Found, Masses]:
         """The k nearest as above, and the weight of *every* point, exp(-distance) or 1 / distance, summed by class."""
+        ...
+
+
+@runtime_checkable
+class Approximate(Search, Protocol):
+    """A search that may miss some of the nearest, and has measured how many."""
+
+    def measured(self, k: int) -> Measured | None:
+        """What it finds of k neighbours, and what that costs; None where all points are looked at for so many."""
         ...
