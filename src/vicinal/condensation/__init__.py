@@ -4,7 +4,7 @@
 
 ``condense`` shares a number of points out to the classes and asks a method which ones, or which new ones; one module is
 one method, and ``methods`` is their table. ``masses`` counts how many points each kept one stands for, so that the sums
-in Eq. 1 stay those of the whole bank.
+in Eq. 1 stay those of the whole bank. ``recommending`` says how many neighbours to ask a condensed bank for.
 """
 
 from vicinal.condensation.condense import Condensed, condense

@@ -11,6 +11,7 @@ from vicinal.bank import Bank
 from vicinal.checks import Integers
 from vicinal.condensation import masses
 from vicinal.condensation.methods import METHODS
+from vicinal.condensation.recommending import recommended_k
 from vicinal.condensation.task import Task, share_out
 from vicinal.errors import InputError
 
@@ -24,11 +25,15 @@ class Condensed:
     Attributes:
         bank: the points kept, each with how many points it stands for, unless that was not wanted.
         indices: (m,), ascending, the rows of the whole bank that they are, or whose numbers they took over.
+        k: how many neighbours to ask it for: what makes it rank the whole bank's own points most as that ranks them,
+            each left out of its own neighbours (:mod:`vicinal.condensation.recommending`). The file of the bank says
+            it too, among its facts.
         method: how they were found.
     """
 
     bank: Bank
     indices: Integers
+    k: int
     method: str
 
     def __len__(self) -> int:
@@ -58,8 +63,8 @@ def condense(
     Example:
         >>> bank = Bank([[0.0], [0.2], [0.3], [4.0], [9.0]], labels=[7, 7, 7, 7, 8])
         >>> small = condense(bank, "medoids", share=0.6)
-        >>> small.indices, small.bank.weights
-        (array([1, 3, 4]), array([3., 1., 1.]))
+        >>> small.indices, small.bank.weights, small.k
+        (array([1, 3, 4]), array([3., 1., 1.]), 3)
     """
     if not isinstance(bank, Bank):
         raise InputError(
@@ -73,7 +78,10 @@ def condense(
     if weighted:
         weights = masses.count(task, kept.places) if kept.weights is None else kept.weights
     rows = bank.rows[kept.places]
-    return Condensed(bank.represented_by(rows, vectors=kept.vectors, weights=weights), rows, name)
+    small = bank.represented_by(rows, vectors=kept.vectors, weights=weights)
+    k = recommended_k(bank, small, task.seed)
+    small.facts |= {"condensed by": name, "condensed from": f"{len(bank)} points", "recommended k": str(k)}
+    return Condensed(small, rows, k, name)
 
 
 def _task(bank: Bank, share: float, seed: int) -> Task:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from vicinal.condensation.centres import k_centres
+from vicinal.condensation.halving import density_preserving
 from vicinal.condensation.hart import hart
 from vicinal.condensation.means import k_means, medoids
 from vicinal.condensation.random import random
@@ -16,6 +18,8 @@ METHODS: Mapping[str, Method] = MappingProxyType(
     {
         "k-means": k_means,
         "medoids": medoids,
+        "k-centres": k_centres,
+        "density": density_preserving,
         "hart": hart,
         "random": random,
     }
