@@ -26,7 +26,7 @@ EVERY = {
     **COMMANDS,
     **{f"{name} {one}": found for name in COMMANDS for one, found in getattr(COMMANDS[name], "commands", {}).items()},
 }
-SLOW = ("demo", "train")  # of the examples
+SLOW = ("demo", "reproduce", "train")  # of the examples
 DOCS = Path(__file__).parent.parent / "docs" / "command-line.md"
 _RNG = np.random.default_rng(11)
 N, M, D, C = 120, 60, 5, 3

@@ -17,7 +17,7 @@ SOURCE = Path(vicinal.__file__).parent
 LAYERS = (
     {"errors", "pages"},
     {"checks"},
-    {"store", "progress", "guarantee", "compiled"},
+    {"store", "progress", "guarantee", "compiled", "origin"},
     {"values", "search", "metrics", "data"},
     {"bank_file", "mass", "held_out"},
     {"bank"},

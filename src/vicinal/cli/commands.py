@@ -16,6 +16,7 @@ from vicinal.cli import (
     decide,
     novelty,
     ensemble,
+    reproduce,
 )
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "explain",
     "fit",
     "novelty",
+    "reproduce",
     "score",
     "train",
 ]

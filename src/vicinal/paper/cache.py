@@ -28,9 +28,9 @@ _Arrays = Mapping[str, npt.NDArray[Any]]
 EMBEDDING = tuple(f"learn/{name}.py" for name in ("blocks", "cut", "dropout", "network", "networks", "preprocess"))
 CODE = (
     *EMBEDDING,
-    *(f"{name}.py" for name in ("bank", "mass", "score", "density", "novelty", "condense")),
-    *("search", "selective", "ensemble", "metrics"),
-    *(f"paper/{name}.py" for name in ("chosen", "inference", "pairs", "peers", "remembering", "scores", "views")),
+    *(f"{name}.py" for name in ("bank", "mass", "score", "density", "novelty")),
+    *("condensation", "search", "selective", "ensemble", "metrics"),
+    *(f"paper/{name}.py" for name in ("banks", "chosen", "inference", "pairs", "peers", "remembering", "scores")),
 )
 
 

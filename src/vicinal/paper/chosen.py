@@ -15,7 +15,7 @@ from vicinal.paper.scores import K
 from vicinal.selective import Fusion
 from vicinal.values import Embeddings, Trust
 
-__all__ = ["Chosen", "choose", "fit_temperature"]
+__all__ = ["Chosen", "best_k", "choose", "fit_temperature"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,19 +46,31 @@ def choose(scores: Mapping[str, Floats], seen: Embeddings) -> Chosen:
         scores: of ``of_neighbors`` and ``of_outputs``.
         seen: the validation points, with labels.
     """
-    ks = {name: _best(name, scores, seen.correct) for name in ("distance", "density", "kth_distance")}
+    ks = {name: best_k(_by_k(name, scores), seen.correct) for name in ("distance", "density", "kth_distance")}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Caution)  # so few errors are in the notes
         fusion = Fusion.fit(_parts(scores, ks["distance"]), seen.correct)
     return Chosen(ks, fit_temperature(seen), fusion, fusion.notes)
 
 
-def _best(name: str, scores: Mapping[str, Floats], right: Flags) -> int:
-    """The number of neighbours by which a score tells right from wrong best; the least of several such."""
-    ks = sorted(int(one.removeprefix(f"{name} ")) for one in scores if one.startswith(f"{name} "))
+def best_k(ranks: Mapping[int, Floats], right: Flags) -> int:
+    """The number of neighbours by which a score tells right from wrong best; the least of several such.
+
+    Where all are right, or all wrong, K or the largest there is.
+
+    Example:
+        >>> rising, falling = np.array([1.0, 2.0]), np.array([2.0, 1.0])
+        >>> best_k({20: rising, 10: rising, 5: falling}, np.array([False, True]))
+        10
+    """
     if not 0 < right.sum() < len(right):
-        return min(K, ks[-1])
-    return max(ks, key=lambda k: metrics.auroc(scores[f"{name} {k}"], right))
+        return min(K, max(ranks))
+    return max(sorted(ranks), key=lambda k: metrics.auroc(ranks[k], right))
+
+
+def _by_k(name: str, scores: Mapping[str, Floats]) -> dict[int, Floats]:
+    """A score for each number of neighbours."""
+    return {int(one.removeprefix(f"{name} ")): scores[one] for one in scores if one.startswith(f"{name} ")}
 
 
 def fit_temperature(seen: Embeddings) -> float:

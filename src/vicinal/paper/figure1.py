@@ -159,7 +159,8 @@ def _table(lines: _Lines, rows: dict[str, Line], title: str) -> Table:
         for row, line in rows.items()
         for size in line.sizes
     ]
-    return Table(f"{title}, {lines.source.title}", "accuracy", tuple(rows), tuple(columns.values()), tuple(cells))
+    heading = f"{title}, {lines.source.title}"
+    return Table(heading, "accuracy", tuple(rows), tuple(columns.values()), tuple(cells), over="groups")
 
 
 def _gains(lines: _Lines) -> Table:
@@ -172,7 +173,8 @@ def _gains(lines: _Lines) -> Table:
         for size in sorted(set(line.sizes) & set(baseline.sizes)):
             gaps = [one - other for one, other in zip(_samples(line, size), _samples(baseline, size), strict=True)]
             cells.append(Cell(name, columns[size].key, estimate(gaps)))
-    return Table(f"{GAINS}, {lines.source.title}", "accuracy", tuple(rows), tuple(columns.values()), tuple(cells))
+    heading = f"{GAINS}, {lines.source.title}"
+    return Table(heading, "accuracy", tuple(rows), tuple(columns.values()), tuple(cells), over="groups")
 
 
 def _sizes(rows: dict[str, Line]) -> list[int]:
@@ -192,7 +194,7 @@ def _findings(views: Views, lines: _Lines) -> Iterator[Finding]:
 
 
 def _title(line: Line) -> str:
-    return f"{line.composition}, {line.rule}"
+    return f"{line.composition}, {line.rule.replace(':', ' by ').replace('_', ' ')}"
 
 
 def _told(name: str, line: Line) -> str:

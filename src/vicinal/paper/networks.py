@@ -1,21 +1,26 @@
 """The networks of an edition: where they are, which are missing, and how the missing ones come to be.
 
 ``ROOT/<edition>/<data>-<method>-<seed>/`` is what ``vicinal train`` leaves there. A network that was trained by another
-recipe is never used, and never overwritten.
+recipe, or from another seed, or whose embeddings are not those that this code gives, is never used, and never
+overwritten.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from vicinal import data, store
 from vicinal.bank import Bank
 from vicinal.data import DataSet
 from vicinal.errors import FileError, InputError, MissingDataError, VicinalError
+from vicinal.paper.cache import EMBEDDING, Cache, code
 from vicinal.paper.digits import write_digits
 from vicinal.paper.editions import METHODS, Edition, Source
 from vicinal.values import Embeddings
@@ -25,9 +30,12 @@ if TYPE_CHECKING:
     from vicinal.learn.network import Network
     from vicinal.learn.recipe import Recipe
 
-__all__ = ["Entry", "Networks"]
+__all__ = ["MISSING", "Entry", "Networks"]
 
+MISSING = "missing"  # what keeps a network from being used where it is still to be trained
 _PARTS = ("train", "validation", "test")
+_TRIED = 16  # test images that stored embeddings are held against
+_STRAY = 1e-3  # of the embeddings' typical length: what another machine may round otherwise
 
 
 @dataclass(frozen=True)
@@ -69,6 +77,7 @@ class Networks:
     def __init__(self, root: Path, edition: Edition, data_root: Path | None = None, device: str = "cpu") -> None:
         self.folder, self.edition, self.device = root / edition.name, edition, device
         self._data_root = data_root
+        self._usable: set[Entry] = set()
 
     @cached_property
     def data_root(self) -> Path | None:
@@ -81,14 +90,16 @@ class Networks:
 
     def wanted(self, figure: bool = False, variants: bool = False) -> list[Entry]:
         """Every network that the tables need; or the figure; or the claims, with one of each variant."""
+        first = self.edition.sources[0]
         entries = [
             Entry(source, method, seed)
             for source in self.edition.sources
             for seed in range(max(source.networks, source.figure) if figure else source.networks)
             for method in METHODS
         ]
-        if variants:
-            entries += [Entry(self.edition.sources[0], "distance", 0, name) for name in self.edition.variants]
+        if variants and self.edition.variants:
+            entries += [Entry(first, "distance", 0, name) for name in self.edition.variants]
+            entries.append(Entry(first, "both", 0))
         return entries
 
     def ready(self, source: Source, method: str, most: int) -> list[Entry]:
@@ -104,26 +115,17 @@ class Networks:
         return named(self.edition.recipe, entry.source.data, entry.method, **changes)
 
     def obstacle(self, entry: Entry) -> str:
-        """Why a network cannot be used, in words; empty where it can. ``missing`` where it is to be trained."""
-        place = self.folder / entry.name
-        if not (place / "network.json").exists():
-            return "missing"
-        try:
-            said = store.read_json(place / "network.json")
-            differences = self._differences(said["recipe"], entry)
-            whole = all(_fingerprint(place / f"{part}.safetensors") == said["fingerprint"] for part in _PARTS)
-            whole = whole and (place / "bank.safetensors").exists()
-        except (VicinalError, KeyError, TypeError) as error:
-            return f"{place}: {error}"
-        if differences:
-            return f"{place}: trained by another recipe ({'; '.join(differences)}); move it away to train it anew"
-        return "" if whole else "missing"
+        """Why a network cannot be used, in words; empty where it can. ``MISSING`` where it is to be trained."""
+        if entry not in self._usable:
+            said = self._obstacle(entry)
+            if said:
+                return said
+            self._usable.add(entry)
+        return ""
 
     def to_train(self, entries: Iterable[Entry]) -> list[Entry]:
         """Those that are missing, and could be trained."""
-        return [
-            entry for entry in entries if self.obstacle(entry) == "missing" and self.lacking(entry.source.data) == ""
-        ]
+        return [entry for entry in entries if self.obstacle(entry) == MISSING and self.lacking(entry.source.data) == ""]
 
     def lacking(self, name: str) -> str:
         """What keeps networks from being trained on a data set, and how to get it; empty where nothing does."""
@@ -160,10 +162,13 @@ class Networks:
         found: str = store.read_json(self.folder / entry.name / "network.json")["fingerprint"]
         return found
 
-    def facts(self, entry: Entry) -> dict[str, Any]:
-        """What a result says of a network that it rests on."""
-        said = store.read_json(self.folder / entry.name / "network.json")
-        return {"fingerprint": said["fingerprint"], "recipe": said["recipe"]}
+    def seconds(self, entry: Entry) -> float | None:
+        """How long a network trained, interruptions left out; None where its log does not say it."""
+        try:
+            *_, last = (self.folder / entry.name / "log.jsonl").read_text(encoding="utf-8").splitlines()
+            return float(json.loads(last)["seconds"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
 
     def train(self, entries: Iterable[Entry], processes: int | None = None) -> tuple[Outcome, ...]:
         """Train networks side by side, each from where it was interrupted."""
@@ -186,10 +191,50 @@ class Networks:
             root=self.data_root,
         )
 
-    def _differences(self, said: Any, entry: Entry) -> list[str]:
+    def _obstacle(self, entry: Entry) -> str:
+        place = self.folder / entry.name
+        if not (place / "network.json").exists():
+            return MISSING
+        try:
+            said = store.read_json(place / "network.json")
+            differences = self._differences(said, entry)
+            whole = all(_fingerprint(place / f"{part}.safetensors") == said["fingerprint"] for part in _PARTS)
+            whole = whole and (place / "bank.safetensors").exists()
+            stray = self._strays(entry) if whole and not differences else False
+        except (VicinalError, KeyError, TypeError) as error:
+            return f"{place}: {error}"
+        if differences:
+            return f"{place}: trained otherwise ({'; '.join(differences)}); move it away to train it anew"
+        if stray:
+            return f"{place}: its embeddings are not those that this version gives; move it away to train it anew"
+        return "" if whole else MISSING
+
+    def _differences(self, said: Mapping[str, Any], entry: Entry) -> list[str]:
+        """In what a network's training differs from what is wanted."""
         from vicinal.learn.recipe import Recipe
 
-        return self.recipe(entry).differences(Recipe.from_json(said))
+        wanted = {"seed": str(entry.seed), "data": entry.source.data}
+        others = [
+            f"{name}: {value}, not {said['facts'].get(name)}"
+            for name, value in wanted.items()
+            if said["facts"].get(name) != value
+        ]
+        return [*self.recipe(entry).differences(Recipe.from_json(said["recipe"])), *others]
+
+    def _strays(self, entry: Entry) -> bool:
+        """Whether this version of the code embeds test images elsewhere than the folder says; asked once."""
+        if self.lacking(entry.source.data):
+            return False  # nothing to embed
+
+        def compute() -> dict[str, Any]:
+            kept = self.embeddings(entry, "test").vectors[:_TRIED]
+            now = self.network(entry).embed(self.data(entry.source.data).test.images[:_TRIED]).vectors
+            length = np.linalg.norm(kept, axis=1).mean()
+            return {"gap": np.atleast_1d(np.linalg.norm(now - kept, axis=1).max() / length)}
+
+        key = {"network": self.fingerprint(entry), "code": code(EMBEDDING)}
+        found = Cache(self.folder / "cache").get(f"{entry.name}--strays", key, compute)
+        return not float(found["gap"][0]) <= _STRAY
 
 
 @lru_cache(maxsize=2)

@@ -45,7 +45,7 @@ def scores_of_one(views: Views, predicts: Entry, embeds: Entry, view: str = "tes
         margin = score.margin(views.seen(predicts, view).logits)
         return {**found, "hybrid": hybrid.log_odds, "hybrid_share": hybrid.confidence, "margin": margin.log_odds}
 
-    return views.pair(f"{predicts.name}--in--{embeds.name}--{view}", (predicts, embeds), compute)
+    return views.kept(f"{predicts.name}--in--{embeds.name}--{view}", (predicts, embeds), compute)
 
 
 def scores_of_two(views: Views, first: Entry, second: Entry) -> dict[str, Floats]:
@@ -65,7 +65,7 @@ def scores_of_two(views: Views, first: Entry, second: Entry) -> dict[str, Floats
             "right": (both.predicted == labels).astype(np.float64),
         }
 
-    return views.pair(f"{first.name}--and--{second.name}--test", (first, second), compute)
+    return views.kept(f"{first.name}--and--{second.name}--test", (first, second), compute)
 
 
 def softmax(seen: Embeddings) -> Floats:

@@ -156,6 +156,7 @@ class Table:
         columns: in groups.
         cells: in any order.
         rival: what gains are over; empty where there are none.
+        over: what each cell is a figure over: ``networks``, ``groups`` of networks, or ``rounds`` of a timing.
     """
 
     title: str
@@ -164,6 +165,7 @@ class Table:
     columns: tuple[Column, ...]
     cells: tuple[Cell, ...]
     rival: str = ""
+    over: str = "networks"
 
     @cached_property
     def _places(self) -> dict[tuple[str, str], Cell]:
@@ -211,7 +213,8 @@ class Result:
         edition: such as ``compact``.
         tables: what was measured.
         findings: what came of it.
-        networks: for each folder of a network, its fingerprint and its recipe.
+        networks: the fingerprint of each network, by its name, which ends in its seed.
+        recipes: how they were trained, by the name without the seed.
         made: command, commit, code, machine, versions.
         notes: what the reader must know, such as what is missing.
     """
@@ -220,7 +223,8 @@ class Result:
     edition: str
     tables: tuple[Table, ...]
     findings: tuple[Finding, ...] = ()
-    networks: Mapping[str, Any] = field(default_factory=dict)
+    networks: Mapping[str, str] = field(default_factory=dict)
+    recipes: Mapping[str, Any] = field(default_factory=dict)
     made: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from vicinal import novelty, score
+from vicinal import mass, novelty, score
 from vicinal.bank import Bank
 from vicinal.checks import Floats, Integers, Vectors
 from vicinal.density import density
@@ -22,7 +22,7 @@ from vicinal.values import LOG_PROBABILITIES, Embeddings, Neighbors
 __all__ = ["KERNELS", "K", "as_published", "novelty_scores", "of_neighbors", "of_outputs"]
 
 K = 50  # neighbours where nothing was chosen
-KERNELS = ("count", "inverse", "scaled")  # of the claims, at K
+KERNELS = ("exp", "count", "inverse", "scaled")  # of the claims, at K or as many neighbours as a class has points
 _BATCH = 4096
 _ON_OUTPUTS = ("margin", "entropy", "top_two_gap", "max_logit", "energy")
 _RAW = ("max_logit", "energy")  # look at the size of logits, which averaged probabilities do not have
@@ -38,8 +38,8 @@ def of_neighbors(bank: Bank, seen: Embeddings, ks: Sequence[int]) -> dict[str, F
         ks: numbers of neighbours; those larger than the bank are left out.
 
     Returns:
-        For each k ``distance k`` (log-odds), ``share k`` (D), ``density k`` and ``kth_distance k``; for K also
-        ``count``, ``inverse`` and ``scaled``; ``as_published``, ``trust_ratio``, ``mahalanobis`` and the peers.
+        For each k ``distance k`` (log-odds), ``share k`` (D), ``density k`` and ``kth_distance k``; the distance score
+        by each of ``KERNELS``; ``as_published``, ``trust_ratio``, ``mahalanobis`` and the peers.
     """
     assert seen.predicted is not None
     sizes = usable(ks, bank)
@@ -94,19 +94,19 @@ def as_published(near: Neighbors, predicted: Integers) -> Floats:
 
 def _of_batch(bank: Bank, vectors: Vectors, predicted: Integers, ks: Sequence[int]) -> dict[str, Floats]:
     shared = Remembering(bank, max(ks))
-    k = min(K, shared.k)
+    of_a_class = max(1, min(shared.k, len(bank) // len(bank.classes)))
     found: dict[str, Floats] = {}
     for size in ks:
         trust = score.distance(shared, vectors, predicted, k=size)
         found |= {f"distance {size}": trust.log_odds, f"share {size}": trust.confidence}
         found[f"density {size}"] = density(shared, vectors, k=size).log_odds
         found[f"kth_distance {size}"] = score.kth_distance(shared, vectors, k=size).log_odds
-    for kernel in ("count", "inverse"):
+    k = min(K, of_a_class)
+    for kernel in mass.KERNELS:
         found[kernel] = score.distance(shared, vectors, predicted, k=k, kernel=kernel).log_odds
     near = shared.nearest(vectors, shared.k, predicted=predicted)
     scaled = shared.scaled(1 / max(float(near.distances[:, :k].mean()), 1e-30))
     found["scaled"] = score.distance(scaled, vectors, predicted, k=k).log_odds
     found["trust_ratio"] = score.trust_ratio(shared, vectors, predicted).log_odds
-    of_a_class = max(1, min(shared.k, len(bank) // len(bank.classes)))
     found["as_published"] = as_published(near.first(of_a_class), predicted)
     return found

@@ -101,10 +101,10 @@ class Views:
 
         return self._cache.get(f"{entry.name}--{view}--scores", self._key(entry, view), compute)
 
-    def pair(self, name: str, entries: tuple[Entry, ...], compute: Any) -> dict[str, Floats]:
-        """Scores of the test points by several networks, kept under a name."""
+    def kept(self, name: str, entries: tuple[Entry, ...], compute: Any) -> dict[str, Floats]:
+        """Arrays that some networks and the code decide, kept under a name."""
         key = {"networks": " ".join(map(self.networks.fingerprint, entries)), "code": code()}
-        return self._cache.get(f"{name}--together", key, compute)
+        return self._cache.get(name, key, compute)
 
     def seen(self, entry: Entry, view: str) -> Embeddings:
         """What a network says of the points of a view."""
