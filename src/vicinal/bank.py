@@ -241,8 +241,13 @@ class Bank:
         return self._like(points, self.rows, self._next_row)
 
     def save(self, path: str | Path) -> None:
-        """Write a ``.safetensors`` file, in place of what is there (docs: File formats)."""
+        """Write a ``.safetensors`` file, in place of what is there (docs: File formats).
+
+        What approximate search took long to build goes into a second file, ``bank.index.safetensors`` beside
+        ``bank.safetensors``, from where ``load`` takes it if it is still that of this bank.
+        """
         bank_file.write(path, Stored(self._points, self._rows, self._next_row, self.facts))
+        self._taken.save(path, self._search)
 
     @classmethod
     def load(
@@ -259,7 +264,8 @@ class Bank:
         choice = Choice.of(search, recall, device)
         stored = bank_file.read(path)
         bank = cls.__new__(cls)
-        bank._fill(stored.points, stored.rows, stored.next_row, stored.facts, choice)
+        before = choice.saved(path, stored.points)
+        bank._fill(stored.points, stored.rows, stored.next_row, stored.facts, choice, before)
         return bank
 
     @classmethod

@@ -1,7 +1,7 @@
 """A guard on disk: one folder that holds the old guard whole or the new one whole, whatever happens half way.
 
     guard.json                  everything but arrays; names the two other files
-    bank-<mark>.safetensors     the bank, as ``Bank.save`` writes it
+    bank-<mark>.safetensors     the bank, as ``Bank.save`` writes it, which may write an index beside it
     arrays-<mark>.safetensors   the arrays of the fusion, the calibration and the detector
 
 Every save writes the two under a new mark. Then the new ``guard.json`` takes the place of the old one in one step, and
@@ -25,6 +25,7 @@ import numpy.typing as npt
 from vicinal import checks, store
 from vicinal.bank import Bank
 from vicinal.errors import FileError, WriteError
+from vicinal.search import index_file
 
 __all__ = ["MANIFEST", "check_folder", "read", "write"]
 
@@ -32,7 +33,9 @@ MANIFEST = "guard.json"
 FORMAT = "vicinal.guard"
 ARRAYS = "vicinal.guard.arrays"
 VERSION = 1
-_OURS = re.compile(r"\.?(bank|arrays)-[0-9a-f]{8}\.safetensors(\.[0-9a-f]+\.part)?|\.guard\.json\.[0-9a-f]+\.part")
+_OURS = re.compile(
+    r"\.?(bank|arrays)-[0-9a-f]{8}(\.index)?\.safetensors(\.[0-9a-f]+\.part)?|\.guard\.json\.[0-9a-f]+\.part"
+)
 _ABANDONED = 3600.0  # seconds after which a file that no manifest names is nobody's
 
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -54,9 +57,9 @@ def write(folder: str | Path, bank: Bank, arrays: Arrays, facts: Mapping[str, An
         store.write_arrays(place / names["arrays"], arrays, form=ARRAYS, version=VERSION, facts={})
         store.write_json(place / MANIFEST, {"format": FORMAT, "version": VERSION, **names, **facts})
     except BaseException:
-        _remove(place, set(names.values()) - _named(place))
+        _remove(place, _files(names) - _named(place))
         raise
-    _remove(place, {*old, *_abandoned(place)} - set(names.values()))
+    _remove(place, {*old, *_abandoned(place)} - _files(names))
 
 
 def read(folder: str | Path) -> tuple[Bank, dict[str, npt.NDArray[Any]], dict[str, Any]]:
@@ -93,8 +96,13 @@ def _named(place: Path) -> set[str]:
     """The files of the guard that is there; none where there is no readable one."""
     with suppress(FileError):
         facts = _manifest(place)
-        return {facts["bank"], facts["arrays"]}
+        return _files(facts)
     return set()
+
+
+def _files(names: Mapping[str, str]) -> set[str]:
+    """The files that belong to these names; the bank may have an index beside it."""
+    return {names["bank"], index_file.beside(names["bank"]).name, names["arrays"]}
 
 
 def check_folder(folder: str | Path) -> None:

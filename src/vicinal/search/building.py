@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+from pathlib import Path
+
 import numpy as np
 
-from vicinal.errors import InputError
+from vicinal.errors import FileError, InputError
+from vicinal.search import index_file
 from vicinal.search.approximate import ApproximateSearch
 from vicinal.search.cells import Axes, build
 from vicinal.search.points import Points
@@ -12,7 +16,9 @@ from vicinal.search.probe import Contents
 from vicinal.search.protocol import Search
 from vicinal.search.tuning import Shortfall, efforts, enough_axes, hold_out
 
-__all__ = ["approximate"]
+__all__ = ["approximate", "save", "saved"]
+
+_log = logging.getLogger(__name__)
 
 _FEW = 10_000  # points below which nothing is faster than looking at all
 _STALE = 8  # built anew when one point in so many has come or gone
@@ -54,3 +60,23 @@ def approximate(points: Points, recall: float, before: Search | None = None) -> 
 def _cells(n: int) -> int:
     """How many cells n points are sorted into."""
     return int(2 ** np.round(np.log2(_CELLS * np.sqrt(n))))
+
+
+def save(path: str | Path, search: Search) -> None:
+    """Write the index of a search, if it has one, beside the file of its bank."""
+    if isinstance(search, ApproximateSearch) and search.contents is not None:
+        index_file.write(index_file.beside(path), search)
+
+
+def saved(path: str | Path, points: Points, recall: float) -> ApproximateSearch | None:
+    """The search that was saved with the bank in a file; None, with a warning, where it cannot be used."""
+    place = index_file.beside(path)
+    if not place.exists():
+        return None
+    try:
+        search = index_file.read(place, points)
+    except FileError as error:
+        _log.warning("%s; the index is built again", error)
+        return None
+    reached = search.efforts[0].measured.recall if search.efforts else 0.0
+    return search if reached >= recall else None

@@ -72,6 +72,22 @@ class Choice:
             return Choice("torch", device="cuda")
         return Choice("exact" if len(points) >= _FEW and points.dimension >= _NARROW else "brute")
 
+    def saved(self, path: str | Path, points: Points) -> Search | None:
+        """A search that was saved beside the file of a bank, if this choice can use it."""
+        taken = self.settled(points)
+        if taken.name != "approximate":
+            return None
+        from vicinal.search import building
+
+        return building.saved(path, points, taken.recall or _RECALL)
+
+    def save(self, path: str | Path, search: Search) -> None:
+        """Write what this choice took long to build beside the file of a bank; nothing for most searches."""
+        if self.name == "approximate":
+            from vicinal.search import building
+
+            building.save(path, search)
+
     def begin(self, points: Points, before: Search | None = None) -> tuple[Choice, Search]:
         """The choice settled, and its search; see ``search``.
 
