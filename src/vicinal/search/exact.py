@@ -7,8 +7,8 @@
 ``shadows`` proves that the squared distance of two shadows is never more than that of the points, rounding included. A
 point whose shadow lies beyond the bar is not among the k nearest, if the bar is no nearer than the k-th of them. The
 bar is guessed from a sample of the bank, raised as candidates come in, and checked in the end: a query whose guess was
-too near is searched again, by brute force. What is left is measured in float32, and the winners once more, in float64,
-by the loops of ``brute``. So the answer is brute force's own, to the last bit.
+too near is searched again, by brute force. What is left is measured in float32, and what may still be among the
+nearest directly, in float64, as brute force measures. So the answer is brute force's own, to the last bit.
 
 How many axes to take is settled by what they cost and by how many points they leave, on some of the bank's own points
 (``worth``). Where none are worth it, as in data without structure, everything is left to brute force.
@@ -29,7 +29,7 @@ from vicinal.search import kernels, sifting
 from vicinal.search.brute import BruteSearch
 from vicinal.search.points import Points, frozen
 from vicinal.search.protocol import Codes, Found, Masses
-from vicinal.search.shadows import Shadows, axes_of, drawn, halves_of, slack_of
+from vicinal.search.shadows import Shadows, axes_of, drawn, halves_of, slack_of, tiled
 from vicinal.search.threads import Halt, cores, spread
 from vicinal.search.worth import best_width
 
@@ -40,6 +40,8 @@ _MOST = 32  # for more than one point in so many, brute force is as good
 _SHARE = 8  # one point in so many is in the sample that sets the first bars
 _SAMPLE = 8192  # ... but no more than this
 _SURE = 2.5  # standard deviations by which more of the sample are taken than should be wanted
+_SPARE = 64  # candidates for which there is room beside the k best
+_MANY = 8  # a query for which more than one point in so many would be measured is left to brute force
 _ROWS = 64 * sifting.TILE  # points between two looks at whether to come to an end
 
 
@@ -84,6 +86,11 @@ class ExactSearch:
         return halves_of(self.points)
 
     @cached_property
+    def codes(self) -> tuple[Codes, ...]:
+        """For each segment, the classes of its tiles."""
+        return tiled(self.points, self.points.codes, -1)
+
+    @cached_property
     def sample(self) -> tuple[Sample, ...]:
         """One sample of the bank, which is fixed; none of a small bank."""
         size = min(_SAMPLE, len(self.points) // _SHARE)
@@ -123,7 +130,7 @@ class ExactSearch:
         return self.brute.masses(queries, k, predicted, inverse=inverse, exclude=exclude)
 
     def _each(self, m: int, work: Any) -> None:
-        _ = self.halves, self.sample  # made once, before the threads begin
+        _ = self.halves, self.codes, self.sample  # made once, before the threads begin
         size = max(1, min(_QUERIES, -(-m // cores())))
         chunks = [slice(start, min(m, start + size)) for start in range(0, m, size)]
         rounds = [chunks[start : start + cores()] for start in range(0, len(chunks), cores())]
@@ -152,11 +159,9 @@ class Sample:
     @classmethod
     def of(cls, points: Points, shadows: Shadows, places: Integers) -> Sample:
         """The points at some places."""
-        alone = Points((points.gather(places),), points.labels[places], points.centre, points.squares[places])
-        tiles = Shadows.of(alone, shadows.axes).tiles[0]
-        halves = np.full(len(tiles) * sifting.TILE, np.inf, np.float32)
-        halves[: len(places)] = alone.squares / 2
-        return cls(places, frozen(alone.segments[0]), tiles, halves.reshape(-1, sifting.TILE), points.codes[places])
+        alone = points.take(places)
+        parts = Shadows.of(alone, shadows.axes).tiles + halves_of(alone) + tiled(alone, points.codes[places], -1)
+        return cls(places, frozen(alone.segments[0]), *parts)
 
     def skip(self, places: Integers) -> Integers:
         """Places of the bank as places of the sample; -1 for those that are not in it."""
@@ -172,33 +177,19 @@ class _Pass:
     ) -> None:
         self.search, self.points, self.k, self.halt = search, search.points, k, halt
         self.queries, self.skip, self.predicted = frozen(queries), skip, predicted
-        m, self.usual = len(queries), min(k, int(self.points.living.sum()) - len(self.points.outliers))
+        m = len(queries)
         sides = () if predicted is None else (np.full((m, 2), np.inf), np.full((m, 2), -1, np.int64))
         self.found = Found(np.empty((m, k)), np.empty((m, k), np.int64), *sides)
         self.undecided = np.zeros(m, np.bool_)
 
     def run(self) -> None:
         """Find the k nearest, then the nearest of both sides where these are not among them."""
-        rows = np.arange(len(self.queries))
-        lot = _Lot(self, rows, self.usual, sifting.ANY)
-        lot.guess()
-        lot.sift()
-        counts = lot.checked()[: len(rows)]
-        kernels.append(counts, lot.places, self.skip, self.points.outliers)
+        lot = _Lot(self, np.arange(len(self.queries)), self.k, sifting.ANY)
+        counts = lot.run()
         self.undecided = counts < self.k
-        self._settle(rows, counts, lot.places, self.found.distances, self.found.places)
+        lot.rank(counts, self.found.distances, self.found.places)
         if self.predicted is not None:
             self._sides(self.predicted)
-
-    def _settle(self, rows: Integers, counts: Integers, places: Integers, out: Floats, out_places: Integers) -> None:
-        """Measure candidates directly, and put the nearest into ``out``, in order."""
-        k = out.shape[1]
-        measured = np.full((len(counts), max(k, int(counts.max(initial=0)))), np.inf)
-        exact = self.queries[rows].astype(np.float64)
-        wanted = np.unique(places[np.arange(places.shape[1]) < counts[:, None]]) if self.points.mapped else None
-        for first, segment in self.points.blocks(len(self.points), only=wanted):
-            kernels.settle(segment, first, exact, counts, places, measured)
-        kernels.rank(k, counts, places, measured, np.argsort(measured, axis=1), out, out_places)
 
     def _sides(self, predicted: Codes) -> None:
         """The nearest of the predicted class and of any other: among the k nearest, or in a search of their own."""
@@ -220,108 +211,94 @@ class _Pass:
     def _nearest_of(self, rows: Integers, side: int) -> tuple[Floats, Integers]:
         """Distance and place of the nearest point of a side, for some queries; infinite and -1 where there is none."""
         lot = _Lot(self, rows, 1, side)
-        lot.guess()
-        lot.sift()
-        counts = lot.counts[: len(rows)]
-        lost = (counts < 0) | (lot.room[: len(rows)] < 0) | ~lot.asked.decided[: len(rows)]
-        self.undecided[rows] |= lost
-        counts[lost] = 0
+        counts = lot.run()
+        self.undecided[rows] |= counts < 0
         distances, places = np.full((len(rows), 1), np.inf), np.full((len(rows), 1), -1, np.int64)
-        self._settle(rows, counts, lot.places, distances, places)
-        return self._with_outliers(rows, side, distances[:, 0], places[:, 0])
-
-    def _with_outliers(self, rows: Integers, side: int, near: Floats, places: Integers) -> tuple[Floats, Integers]:
-        assert self.predicted is not None
-        vectors, outliers, codes = self.search.brute.outliers
-        found, found_places = np.full((len(rows), 2), np.inf), np.full((len(rows), 2), -1, np.int64)
-        found[:, side - 1], found_places[:, side - 1] = near, places
-        kernels.meet(
-            vectors, outliers, codes, self.skip[rows], frozen(self.queries[rows]), self.predicted[rows],
-            np.zeros((len(rows), 2)), np.zeros(len(rows), np.float32), found, found_places,
-            np.zeros((len(rows), 2), np.float32),
-        )  # fmt: skip
-        return found[:, side - 1], found_places[:, side - 1]
+        lot.rank(np.maximum(counts, 0), distances, places)
+        return distances[:, 0], places[:, 0]
 
 
 class _Lot:
-    """Some queries of a pass, and their candidates among the points of one side."""
+    """Some queries of a pass, and their candidates among the points of one side.
+
+    ``bars`` say what minus the distance of a candidate must reach. All arrays have a few rows more than there are
+    queries, which are never decided.
+    """
 
     def __init__(self, over: _Pass, rows: Integers, k: int, side: int) -> None:
         self.search, self.points, self.halt, self.k, self.side = over.search, over.points, over.halt, k, side
-        self.asked = self.search.shadows.ask(over.queries[rows], self.points)
-        size = len(self.asked.vectors)
+        self.asked, self.m = self.search.shadows.ask(over.queries[rows], self.points), len(rows)
+        size, capacity = len(self.asked.vectors), min(len(self.points), k + max(k, _SPARE)) + 1
         self.skip, self.wanted = np.full(size, -1, np.int64), np.full(size, -1, np.int32)
-        self.skip[: len(rows)] = over.skip[rows]
+        self.skip[: self.m] = over.skip[rows]
         if over.predicted is not None:
-            self.wanted[: len(rows)] = over.predicted[rows]
-        self.bars = np.full(size, kernels.LOWEST)
-        self._begin(k)
-        d = self.points.dimension
-        self.slack = 2.1 * slack_of(d) * self.asked.farthest + d * 1e-37
-
-    def _begin(self, k: int) -> None:
-        size = len(self.asked.vectors)
-        capacity = min(len(self.points), 2 * k + 64)
+            self.wanted[: self.m] = over.predicted[rows]
+        self.bars = np.full(size, -np.inf)
         self.counts = np.where(self.asked.decided, 0, -1)
-        self.room = np.full(size, max(2048, len(self.points) // 8))
-        self.values = np.empty((size, capacity), np.float32)
-        self.places = np.empty((size, capacity + len(self.points.outliers)), np.int64)
-        self.spent = np.zeros(1, np.int64)
+        self.room = np.full(size, max(_SPARE * 16, len(self.points) // _MANY))
+        self.values, self.places = np.empty((size, capacity)), np.empty((size, capacity), np.int64)
 
-    def guess(self) -> None:
+    def run(self) -> Integers:
+        """How many candidates each query has in the end; -1 where only brute force can tell."""
+        self._guess()
+        guessed = self.bars.copy()
+        if not self._sift():
+            return np.full(self.m, -1)
+        vectors, places, codes = self.search.brute.outliers
+        sifting.meet(
+            vectors, places, codes, self.asked.vectors, self.skip, self.wanted, self.side, self.k, self.bars,
+            self.counts, self.values, self.places,
+        )  # fmt: skip
+        self.counts[self.room < 0] = -1
+        if self.side == sifting.ANY:
+            kernels.thin(self.k, np.zeros(len(guessed)), guessed, self.counts, self.values, self.places)
+        return self.counts[: self.m]
+
+    def rank(self, counts: Integers, distances: Floats, places: Integers) -> None:
+        """The nearest candidates, in order, into ``distances`` and ``places``."""
+        widest = max(distances.shape[1], int(counts.max(initial=0)))
+        measured = np.full((self.m, widest), np.inf)
+        there = np.arange(min(widest, self.values.shape[1])) < counts[:, None]
+        measured[:, : there.shape[1]][there] = -self.values[: self.m, : there.shape[1]][there]
+        order = np.argsort(measured, axis=1)
+        kernels.rank(distances.shape[1], counts, self.places[: self.m], measured, order, distances, places)
+
+    def _guess(self) -> None:
         """Set bars that a few more points reach than are wanted, going by the sample."""
         for sample in self.search.sample:
             expected = self.k * len(sample.places) / len(self.points)
             k = 1 if self.k == 1 else int(np.ceil(expected + _SURE * np.sqrt(expected) + 1))
-            if k >= len(sample.places):
+            most = 2 * k + 8
+            if most > sifting.TILE:
                 return
-            self._begin(k)
-            skip, slack = sample.skip(self.skip), np.zeros(len(self.bars))
-            self._sift(sample.tiles, sample.halves, sample.vectors, 0, 0, sample.codes, skip, k, slack)
-            counts = self.counts.copy()
-            kernels.thin(k, slack.astype(np.float32), np.full(len(self.bars), kernels.LOWEST), counts, *self._held())
-            found = counts >= k
-            self.bars = np.where(found, self.values[:, :k].min(axis=1), kernels.LOWEST).astype(np.float32)
-            d = self.points.dimension
-            least = np.where(found, -self.bars.astype(np.float64), np.inf)
-            self.slack = 2.1 * slack_of(d) * np.minimum(least, self.asked.farthest) + d * 1e-37
-            self._begin(self.k)
+            values = np.empty((len(self.bars), sifting.TILE), np.float32)
+            places = np.empty(values.shape, np.int32)
+            sifting.fold(
+                sample.tiles, sample.halves, sample.codes, self.asked.shadows, self.wanted, self.side, values, places
+            )
+            best = np.argpartition(values, -most, axis=1)[:, -most:]
+            places = np.take_along_axis(places, best, axis=1)
+            lost = np.take_along_axis(values, best, axis=1) == kernels.LOWEST
+            places[lost | (places == sample.skip(self.skip)[:, None])] = -1
+            sifting.guess(sample.vectors, self.asked.vectors, places, k, self.bars)
 
-    def _held(self) -> tuple[Vectors, Integers]:
-        return self.values, self.places
-
-    def sift(self) -> None:
-        """Go through the bank once; come to an early end where ``halt`` is set."""
-        first = 0
-        if self.k == 1:
-            self.bars = (self.bars - self.slack).astype(np.float32)
-        self.guessed = self.bars.copy()
-        for segment, tiles, halves in zip(
-            self.points.segments, self.search.shadows.tiles, self.search.halves, strict=True
+    def _sift(self) -> bool:
+        """Go through the bank once; False where ``halt`` put an early end to it."""
+        first, search, asked = 0, self.search, self.asked
+        slack = np.array(slack_of(self.points.dimension))
+        for segment, tiles, halves, codes in zip(
+            self.points.segments, search.shadows.tiles, search.halves, search.codes, strict=True
         ):
             for start, block in pages.walk(frozen(segment), _ROWS):
                 if self.halt.is_set():
-                    return
-                codes = self.points.codes[first + start : first + start + len(block)]
-                self._sift(tiles, halves, block, start, first + start, codes, self.skip, self.k, self.slack)
+                    return False
+                sifting.sift(
+                    tiles, halves, codes, block, start, first + start, asked.shadows, asked.vectors, asked.levels,
+                    self.skip, self.wanted, self.side, self.k, slack, self.room, self.bars, self.counts, self.values,
+                    self.places,
+                )  # fmt: skip
             first += len(segment)
-
-    def _sift(
-        self, tiles: Any, halves: Any, block: Vectors, start: int, first: int, codes: Codes,
-        skip: Integers, k: int, slack: Floats,
-    ) -> None:  # fmt: skip
-        asked = self.asked
-        sifting.sift(
-            tiles, halves, block, start, first, codes, asked.shadows, asked.vectors, asked.levels, skip, self.wanted,
-            self.side, k, slack.astype(np.float32), self.room, self.bars, self.counts, self.values, self.places,
-            self.spent,
-        )  # fmt: skip
-
-    def checked(self) -> Integers:
-        """How many candidates each query has, -1 where the bar proves to have been too near, or nothing is sure."""
-        self.counts[self.room < 0] = -1
-        kernels.thin(self.k, self.slack.astype(np.float32), self.guessed, self.counts, self.values, self.places)
-        return self.counts
+        return True
 
 
 def _put(into: Found, rows: Any, part: Found) -> None:

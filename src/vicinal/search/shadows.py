@@ -34,6 +34,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -60,16 +61,13 @@ class Asked:
     Attributes:
         vectors: (m', d), themselves; m' is m, and what is lacking to a multiple of GROUP.
         shadows: (m', columns), their shadows; those beyond m are zero.
-        levels: (m', 2): a point as near as √s has v of at least ``levels[:, 0] - levels[:, 1] * s``, where s was
-            measured in float32.
-        farthest: (m', ), no point that is sifted has a larger squared distance.
+        levels: (m', 2): a point as near as √s has v of at least ``levels[:, 0] - levels[:, 1] * s``.
         decided: (m',), False where values leave the range in which all this holds, and for those beyond m.
     """
 
     vectors: Vectors
     shadows: Vectors
     levels: Floats
-    farthest: Floats
     decided: npt.NDArray[np.bool_]
 
 
@@ -147,32 +145,36 @@ class Shadows:
         root = np.sqrt(p)
         eta = UNIT + root * (d + 3) * _FINE + np.sqrt((2 * root + 3) * (d + 3) * _FINE)
         error = (2.01 * eta + (p + 5) * UNIT) * reach * lengths + (p + 6) * UNIT * reach**2 / 2 + _TINY * (d + p)
-        farthest = (lengths + reach) ** 2
-        error = 1.01 * error + 2 * UNIT * farthest  # the bar is rounded to float32, too
+        error = 1.01 * error + 2 * UNIT * (lengths + reach) ** 2  # the bar is rounded to float32, too
         decided = (1e-12 < reach < 1e12) & (lengths < 1e12)
         decided[m:] = False
         shadows = self.cast(padded, points.centre)
         shadows[~decided] = 0
-        levels = np.column_stack([squares / 2 - error, np.full(len(padded), 0.5 + slack_of(d))])
-        return Asked(padded, shadows, levels, farthest, decided)
+        levels = np.column_stack([squares / 2 - error, np.full(len(padded), 0.5 + d * _FINE)])
+        return Asked(frozen(padded), shadows, levels, decided)
 
 
-def slack_of(d: int) -> float:
-    """How far a squared distance measured in float32, from differences, may be off, as a share of it."""
-    return 1.01 * (d + 4) * UNIT
+def slack_of(d: int) -> tuple[float, float]:
+    """How far a squared distance may be off that is measured in float32, from differences: a share of it, and more."""
+    return 2 * (d + 4) * UNIT, d * 1e-37
+
+
+def tiled(points: Points, each: npt.NDArray[Any], beyond: float) -> tuple[npt.NDArray[Any], ...]:
+    """What there is for each point (n,), for each segment in tiles (t, TILE), with something for padding."""
+    tiles, first = [], 0
+    for segment in points.segments:
+        here = np.full(-(-len(segment) // TILE) * TILE, beyond, each.dtype)
+        here[: len(segment)] = each[first : first + len(segment)]
+        tiles.append(here.reshape(-1, TILE))
+        first += len(segment)
+    return tuple(tiles)
 
 
 def halves_of(points: Points) -> tuple[Vectors, ...]:
     """For each segment (t, TILE), half the squared lengths; infinite for removed points, outliers and padding."""
     squares = points.squares.copy()
     squares[points.outliers] = np.inf
-    halves, first = [], 0
-    for segment in points.segments:
-        here = np.full(-(-len(segment) // TILE) * TILE, np.inf, np.float32)
-        here[: len(segment)] = squares[first : first + len(segment)] / 2
-        halves.append(here.reshape(-1, TILE))
-        first += len(segment)
-    return tuple(halves)
+    return tiled(points, (squares / 2).astype(np.float32), np.inf)
 
 
 def axes_of(points: Points) -> Floats:

@@ -1,8 +1,9 @@
 """The inner loops of exact search by shadows, compiled by Numba; ``shadows`` proves the bound they rest on.
 
 Shadows of points come in tiles of TILE, coordinate by coordinate, so that a product of a tile with four queries is sums
-in vector registers. What of a tile may be near enough is measured at once, in float32, while the tile is in the cache.
-Squared distances are kept as their negatives, so that the largest are the best, as everywhere in ``kernels``.
+in vector registers. What of a tile may be near enough is measured at once, while the tile is in the cache: in float32,
+and what still may be near enough directly in float64, as every search measures. Distances are kept as their negatives,
+so that the largest are the best, as everywhere in ``kernels``.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from __future__ import annotations
 import numpy as np
 
 from vicinal.compiled import compiled
-from vicinal.search.kernels import FAST, shrink
+from vicinal.search.kernels import FAST, LOWEST, shrink, squared_distance
 
 TILE = 256  # points in a tile: with 32 columns 32 kB, in the first-level cache
 GROUP = 4  # queries that are multiplied with a tile together; columns come in as many, too
+_PAIRS = 4096  # pairs of a query and a point that are measured together
 ANY, SAME, OTHER = 0, 1, 2  # sides: all points count, those of a query's class, those of all other classes
 
 
@@ -45,36 +47,50 @@ def _multiply(shadows, tile, half, values):
             d[j] = to_d
 
 
-@compiled(fastmath=FAST)
-def _square(x, q):
-    """|x - q|², from the differences, in float32."""
-    total = np.float32(0)
-    for t in range(x.shape[0]):
-        gap = x[t] - q[t]
-        total += gap * gap
-    return total
-
-
 @compiled()
 def shadow_bar(level, bar):
-    """What v must reach, for a bar that negative squares of distances must reach."""
-    return np.float32(level[0] + level[1] * np.float64(bar))
+    """What v must reach, for minus the distance that must be reached; never so little that removed points reach it."""
+    return max(LOWEST, np.float32(level[0] - level[1] * bar * bar))
+
+
+@compiled(fastmath=FAST)
+def _list(found, group, bars, codes, wanted, side, hit, words, who, which, n):
+    """Add the points of a tile that reach the bars of four queries, and are of the right side, to a list of pairs.
+
+    Returns how long it is now. One call for four: a call costs as much as a look at a hundred points.
+    """
+    for g in range(GROUP):
+        bar, code, same = bars[group + g], wanted[group + g], side == SAME
+        if side == ANY:
+            for j in range(TILE):
+                hit[j] = np.uint8(found[g, j] >= bar)
+        else:
+            for j in range(TILE):
+                hit[j] = np.uint8((found[g, j] >= bar) & ((codes[j] == code) == same))
+        for at in range(TILE // 8):
+            word = words[at]
+            if word:  # of its eight bytes, each is 1 for a hit
+                for byte in range(8):
+                    who[n] = group + g
+                    which[n] = 8 * at + byte
+                    n += np.int64((word >> np.uint64(8 * byte)) & np.uint64(1))
+    return n
 
 
 @compiled(fastmath=FAST)
 def sift(
-    tiles, halves, points, start, first, codes, shadows, queries, levels, skip, wanted, side, k, slack, room,
-    bars, counts, values, places, spent,
+    tiles, halves, codes, points, start, first, shadows, queries, levels, skip, wanted, side, k, slack, room,
+    bars, counts, values, places,
 ):  # fmt: skip
     """Look through some points of a segment for candidates among the k nearest.
 
     Args:
         tiles: (t, columns, TILE), the shadows of the segment.
         halves: (t, TILE), half their squared lengths; infinite for points that do not count.
+        codes: (t, TILE), their classes.
         points: (rows, d), the points themselves, from row ``start`` of the segment on.
         start: see there.
         first: the place of ``points[0]``.
-        codes: (rows,), their classes.
         shadows: (m, columns), of the queries; m is a multiple of GROUP.
         queries: (m, d).
         levels: (m, 2), for ``shadow_bar``.
@@ -82,60 +98,137 @@ def sift(
         wanted: (m,), classes.
         side: which points count.
         k: how many to find.
-        slack: (m,), how far below the k-th a value may be and still be wanted.
-        room: (m,), how many more points may be measured for each query; -1 when it is done.
-        bars: (m,), what a value must reach.
+        slack: how far a squared distance in float32 may be off, as a share of it, and by how much besides.
+        room: (m,), how many more points may be measured for each query; negative when it is given up.
+        bars: (m,), what minus the distance must reach.
         counts: (m,), candidates so far; -1 after more ties than there is room.
-        values: (m, capacity), minus their squared distances in float32.
+        values: (m, capacity), minus their distances.
         places: (m, capacity), their places.
-        spent: (1,), points measured, for all queries together.
     """
     found = np.empty((GROUP, TILE), np.float32)
-    hit = np.empty(TILE, np.bool_)
+    hit = np.empty(TILE, np.uint8)
     words = hit.view(np.uint64)
-    rows = points.shape[0]
+    who, which = np.empty(_PAIRS + GROUP * TILE, np.int32), np.empty(_PAIRS + GROUP * TILE, np.int32)
+    m, rows = shadows.shape[0], points.shape[0]
+    ordered, squares, starts = np.empty_like(who), np.empty(who.shape, np.float32), np.empty(TILE + 1, np.int64)
+    reach, near = np.empty(m, np.float32), np.empty(m)
+    for i in range(m):
+        reach[i] = shadow_bar(levels[i], bars[i]) if counts[i] >= 0 and room[i] >= 0 else np.inf
+        near[i] = bars[i] * bars[i] * (1 + slack[0]) + slack[1]
     for tile in range(start // TILE, (start + rows - 1) // TILE + 1):
-        base = tile * TILE - start
-        for group in range(0, shadows.shape[0], GROUP):
+        base, n = tile * TILE - start, 0
+        for group in range(0, m, GROUP):
             _multiply(shadows[group : group + GROUP], tiles[tile], halves[tile], found)
-            for g in range(GROUP):
-                i = group + g
-                if counts[i] < 0 or room[i] < 0:
+            n = _list(found, group, reach, codes[tile], wanted, side, hit, words, who, which, n)
+            if n <= _PAIRS and (group + GROUP < m or not n):
+                continue
+            _measure(points, base, queries, who, which, n, ordered, starts, squares)
+            for at in range(n):
+                pair = ordered[at]
+                i, row = who[pair], base + which[pair]
+                room[i] -= 1
+                if room[i] < 0:
+                    reach[i] = np.inf
+                if squares[pair] > near[i] or row < 0 or row >= rows or first + row == skip[i] or counts[i] < 0:
                     continue
-                bar, row = shadow_bar(levels[i], bars[i]), found[g]
-                for j in range(TILE):
-                    hit[j] = row[j] >= bar
-                for word in range(TILE // 8):
-                    if not words[word]:
-                        continue
-                    for j in range(8 * word, 8 * word + 8):
-                        at = base + j
-                        if not hit[j] or at < 0 or at >= rows or first + at == skip[i]:
-                            continue
-                        if side != ANY and (codes[at] == wanted[i]) != (side == SAME):
-                            continue
-                        room[i] -= 1
-                        value = -_square(points[at], queries[i])
-                        if value >= bars[i]:
-                            _take(i, value, first + at, k, slack[i], bars, counts, values, places)
+                value = -np.sqrt(squared_distance(points[row], queries[i]))
+                if value >= bars[i] and _take(i, value, first + row, k, bars, counts, values, places):
+                    near[i] = bars[i] * bars[i] * (1 + slack[0]) + slack[1]
+                    reach[i] = shadow_bar(levels[i], bars[i]) if counts[i] >= 0 else np.inf
+            n = 0
 
 
 @compiled(fastmath=FAST)
-def _take(i, value, place, k, slack, bars, counts, values, places):
-    """Add a candidate to those of a query; where there is no room, keep the best, and raise the bar."""
-    n = counts[i]
-    if n < 0:
-        return
+def _take(i, value, place, k, bars, counts, values, places):
+    """Add a candidate to those of a query; where there is no room, only the best are kept. Whether the bar changed."""
+    n, changed = counts[i], False
     if n == values.shape[1]:
-        n, raised = shrink(values[i], places[i], n, k, slack)
-        if raised > bars[i]:
-            bars[i] = raised
+        n, raised = shrink(values[i], places[i], n, k, 0.0)
+        bars[i], changed = max(bars[i], raised), True
         if n == values.shape[1]:
             counts[i] = -1
-            return
-        if value < bars[i]:
-            counts[i] = n
-            return
-    values[i, n] = value
-    places[i, n] = place
-    counts[i] = n + 1
+            return True
+    if value >= bars[i]:
+        values[i, n], places[i, n] = value, place
+        n += 1
+    counts[i] = n
+    return changed
+
+
+@compiled(fastmath=FAST)
+def meet(points, places, codes, queries, skip, wanted, side, k, bars, counts, values, found):
+    """Measure a few points for every query that has not been given up, and add them to its candidates ``found``."""
+    for i in range(queries.shape[0]):
+        for j in range(points.shape[0]):
+            counted = side == ANY or (codes[j] == wanted[i]) == (side == SAME)
+            if counted and counts[i] >= 0 and places[j] != skip[i]:
+                value = -np.sqrt(squared_distance(points[j], queries[i]))
+                if value >= bars[i]:
+                    _take(i, value, places[j], k, bars, counts, values, found)
+
+
+@compiled(fastmath=FAST)
+def _measure(points, base, queries, who, which, n, ordered, starts, squares):
+    """The squared distances of pairs, in float32, taken in the order of the points: each is read from memory once."""
+    starts[:] = 0
+    for pair in range(n):
+        starts[which[pair] + 1] += 1
+    for j in range(TILE):
+        starts[j + 1] += starts[j]
+    for pair in range(n):
+        ordered[starts[which[pair]]] = pair
+        starts[which[pair]] += 1
+    last = points.shape[0] - 1
+    for at in range(n):
+        pair = np.int64(ordered[at])
+        row, i = min(max(base + which[pair], 0), last), who[pair]
+        total = np.float32(0)
+        for t in range(points.shape[1]):
+            gap = points[row, t] - queries[i, t]
+            total += gap * gap
+        squares[pair] = total
+
+
+@compiled(fastmath=FAST)
+def fold(tiles, halves, codes, shadows, wanted, side, values, places):
+    """For each query and each column of a tile the best v there is, and its point's place; no bound is needed here.
+
+    Args:
+        tiles: (t, columns, TILE), and so on as for ``sift``.
+        halves: see there.
+        codes: see there.
+        shadows: see there.
+        wanted: see there.
+        side: see there.
+        values: (m, TILE), LOWEST where there is none.
+        places: (m, TILE).
+    """
+    found = np.empty((GROUP, TILE), np.float32)
+    for group in range(0, shadows.shape[0], GROUP):
+        for g in range(GROUP):
+            for j in range(TILE):
+                values[group + g, j] = LOWEST
+                places[group + g, j] = 0
+        for tile in range(tiles.shape[0]):
+            _multiply(shadows[group : group + GROUP], tiles[tile], halves[tile], found)
+            for g in range(GROUP):
+                i, same = group + g, side == SAME
+                for j in range(TILE):
+                    counts = (side == ANY) | ((codes[tile, j] == wanted[i]) == same)
+                    better = (found[g, j] > values[i, j]) & counts
+                    values[i, j] = found[g, j] if better else values[i, j]
+                    places[i, j] = tile * TILE + j if better else places[i, j]
+
+
+@compiled(fastmath=FAST)
+def guess(points, queries, places, k, bars):
+    """The k-th best of some places (m, columns) of each query, as minus its distance; those below zero do not count."""
+    found = np.empty(places.shape[1])
+    for i in range(places.shape[0]):
+        n = 0
+        for c in range(places.shape[1]):
+            if places[i, c] >= 0:
+                found[n] = -np.sqrt(squared_distance(points[places[i, c]], queries[i]))
+                n += 1
+        if n >= k:
+            bars[i] = np.sort(found[:n])[n - k]
