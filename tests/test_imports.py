@@ -20,6 +20,7 @@ LAYERS = (
     {"store", "progress", "guarantee", "compiled", "origin"},
     {"values", "search", "metrics", "data"},
     {"bank_file", "mass", "held_out"},
+    {"stream"},
     {"bank"},
     {"score", "density", "evaluation"},
     {"condensation"},

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from vicinal import bank_file, checks
+from vicinal import bank_file, checks, stream
 from vicinal.bank_file import HEAVIEST, LIGHTEST, Stored
 from vicinal.checks import Floats, Integers, Vectors
 from vicinal.errors import InputError, ShapeError
 from vicinal.search import Choice, Found, Masses, Name, Points, Search
 from vicinal.search.protocol import Approximate, Codes, Measured
+from vicinal.stream import Chunks
 from vicinal.values import Embeddings, Nearest, Neighbors
 
 __all__ = ["Bank"]
@@ -267,6 +268,41 @@ class Bank:
         before = choice.saved(path, stored.points)
         bank._fill(stored.points, stored.rows, stored.next_row, stored.facts, choice, before)
         return bank
+
+    @classmethod
+    def from_stream(
+        cls,
+        path: str | Path,
+        chunks: Chunks,
+        *,
+        facts: Mapping[str, str] | None = None,
+        search: Name = "brute",
+        recall: float | None = None,
+        device: str | None = None,
+    ) -> Bank:
+        """Write the file of a bank that may be larger than memory, a chunk at a time, and open it.
+
+        Whatever interrupts this, there is no half-written bank: what was written waits beside ``path``, and the same
+        call goes on where it stopped, after a check that the rows which come again are the same.
+
+        Args:
+            path: the file, which ``save`` would write alike.
+            chunks: pairs of vectors (m, d) and labels (m,), one after the other; or a function that gives them from a
+                row on, so that what is written already need not come again.
+            facts: where the vectors come from, as words to words.
+            search: how to find neighbours, and with it ``recall`` and ``device``, as in :class:`Bank`.
+            recall: see there.
+            device: see there.
+
+        Example:
+            >>> import tempfile
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     len(Bank.from_stream(f"{folder}/bank", (([[float(i)]], [i % 3]) for i in range(100))))
+            100
+        """
+        Choice.of(search, recall, device)
+        stream.build(path, chunks, {} if facts is None else facts)
+        return cls.load(path, search=search, recall=recall, device=device)
 
     @classmethod
     def from_model(cls, model: Any, loader: Any, **options: Any) -> Bank:
