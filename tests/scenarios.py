@@ -17,6 +17,8 @@ import numpy.typing as npt
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from vicinal import Bank
+
 Floats = npt.NDArray[np.float64]
 
 
@@ -85,3 +87,11 @@ class TwoSpreads:
     def detected(self, false_alarms: float) -> float:
         """The share of novel inputs beyond the radius that this share of known ones lies beyond: α^(1/s²)."""
         return float(false_alarms ** (1 / self.spread**2))
+
+
+def clustered(n=400, d=8, classes=5, seed=0):
+    """A bank of classes that overlap somewhat, each in three clusters."""
+    generator = np.random.default_rng(seed)
+    labels = generator.integers(0, classes, n)
+    centres = generator.normal(size=(classes, 3, d)) * 2
+    return Bank(centres[labels, generator.integers(0, 3, n)] + generator.normal(size=(n, d)), labels)

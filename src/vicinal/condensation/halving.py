@@ -30,7 +30,7 @@ def density_preserving(task: Task) -> Kept:
 
 
 def halve(vectors: Vectors) -> Integers:
-    """Pairs (⌊n/2⌋, 2) of rows, the nearest first: column 0 is one half, column 1 the other; of an odd number one stays.
+    """Pairs (⌊n/2⌋, 2) of rows, the nearest first: each column is a half. Of an odd number one stays without a partner.
 
     Always the two nearest points that are left are parted, so that the halves resemble each other as much as so greedy
     a choice can make them. Of the two ways to part them it takes the one in which the mean squared distances between
@@ -47,7 +47,8 @@ def halve(vectors: Vectors) -> Integers:
     gaps *= -2
     gaps += squares
     gaps += squares[:, None]
-    return _pairs(gaps)
+    pairs: Integers = _pairs(gaps)
+    return pairs
 
 
 def _fewer(members: Integers, keep: int, vectors: Vectors, side: int) -> Integers:

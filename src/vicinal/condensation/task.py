@@ -25,6 +25,7 @@ class Task:
         masses: (n,), how many points each stands for already.
         keep: (c,), how many to keep of each class: at least one, at most all.
         seed: of whatever is drawn.
+        weighted: whether the weights that a method answers will be used.
     """
 
     vectors: Vectors
@@ -32,6 +33,7 @@ class Task:
     masses: Floats
     keep: Integers
     seed: int
+    weighted: bool = True
 
     def members(self, code: int) -> Integers:
         """The places of one class, ascending."""

@@ -72,7 +72,7 @@ def condense(
         )
     name = checks.one_of(method, "method", tuple(METHODS))
     share = checks.fraction(share, "share", open_low=True)
-    task = _task(bank, share, checks.whole(seed, "seed", low=0))
+    task = _task(bank, share, checks.whole(seed, "seed", low=0), bool(weighted))
     kept = METHODS[name](task)
     weights = None
     if weighted:
@@ -84,7 +84,7 @@ def condense(
     return Condensed(small, rows, k, name)
 
 
-def _task(bank: Bank, share: float, seed: int) -> Task:
+def _task(bank: Bank, share: float, seed: int, weighted: bool) -> Task:
     codes = bank.codes(bank.labels)
     each = np.ones(len(bank)) if bank.weights is None else bank.weights
-    return Task(bank.vectors, codes, each, share_out(np.bincount(codes), share), seed)
+    return Task(bank.vectors, codes, each, share_out(np.bincount(codes), share), seed, weighted)
