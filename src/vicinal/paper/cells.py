@@ -63,8 +63,8 @@ class Panel:
         return [sample for sample in found if sample is not None]
 
     def rival(self) -> list[Sample]:
-        """The better of the rivals on each network."""
-        every = [self.samples(row) for row in self.rivals]
+        """The better of the rivals on each network; of those that every network has."""
+        every = [samples for row in self.rivals if (samples := self.samples(row))]
         return [max(choices, key=lambda sample: sample.value) for choices in zip(*every, strict=True)]
 
     def gain(self, row: str, over: str | None = None) -> Difference | None:

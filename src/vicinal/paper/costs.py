@@ -1,7 +1,7 @@
 """Where the time goes: each score's cost for one prediction beside the network's forward pass; what training costs.
 
-All contenders take turns, round after round, so that a busy moment of the machine meets all of them. A figure is the
-median over rounds, and its interval the quartiles.
+All contenders have one core, and take turns, round after round, so that a busy moment of the machine meets all of them. A
+figure is the median over rounds, and its interval the quartiles.
 """
 
 from __future__ import annotations
@@ -61,15 +61,19 @@ class _Cost:
 
 
 def costs(views: Views) -> Result:
-    """The time of each score, and of a step of training, on this machine."""
-    found = [
-        _measured(views, source, entries[0])
-        for source in track(views.edition.sources, "timing")
-        if not views.networks.lacking(source.data) and (entries := views.networks.ready(source, "reg", source.networks))
-    ]
+    """The time of each score, and of a step of training, on one core of this machine."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        found = [
+            _measured(views, source, entries[0])
+            for source in track(views.edition.sources, "timing")
+            if not views.networks.lacking(source.data)
+            and (entries := views.networks.ready(source, "reg", source.networks))
+        ]
     tables = (
-        _table("What a prediction costs", "µs", {cost.title: _times(cost) for cost in found}),
-        _table("What a step of training costs", "times Reg", {cost.title: _steps(cost) for cost in found}),
+        _table("What a prediction costs on one core", "µs", {cost.title: _times(cost) for cost in found}),
+        _table("What a step of training costs on one core", "times Reg", {cost.title: _steps(cost) for cost in found}),
         _table("Operations of a prediction", "MFLOP", {cost.title: _counts(cost) for cost in found}),
     )
     findings = [finding for cost in found for finding in _findings(views, cost)]

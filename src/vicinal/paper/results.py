@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args, get_type_hints
+from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from vicinal import store
 from vicinal.errors import FileError
@@ -293,7 +293,9 @@ def _read(kind: Any, said: Mapping[str, Any]) -> Any:
 
 
 def _part(hint: Any, said: Any) -> Any:
-    if isinstance(said, list):
+    if get_origin(hint) is tuple:
+        if not isinstance(said, list):
+            raise TypeError(f"expected a list, got {said!r:.50}")
         return tuple(_part(get_args(hint)[0], one) for one in said)
     kinds = [kind for kind in (hint, *get_args(hint)) if is_dataclass(kind)]
     return _read(kinds[0], said) if kinds and isinstance(said, dict) else said

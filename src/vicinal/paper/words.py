@@ -96,7 +96,8 @@ def _aligned(lines: Sequence[Sequence[str]]) -> str:
 
 def _head(table: Table, column: Column) -> str:
     numbers = {cell.value.n for row in table.rows if (cell := table.cell(row, column)) is not None}
-    return f"{column.name} ({'/'.join(map(str, sorted(numbers)))} {table.over})"
+    over = table.over.removesuffix("s") if numbers == {1} else table.over
+    return f"{column.name} ({'/'.join(map(str, sorted(numbers)))} {over})"
 
 
 def _accuracy(column: Column) -> str:
