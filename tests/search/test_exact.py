@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
@@ -10,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from vicinal import Bank
+from vicinal import Bank, pages
 from vicinal.search import BruteSearch, Points, exact, worth
 from vicinal.search.exact import ExactSearch
 from vicinal.search.shadows import Shadows, axes_of
@@ -82,7 +84,7 @@ def test_no_shadow_is_farther_than_its_point_rounding_included(world, data):
     half = (points.squares / 2).astype(np.float32)
     order = np.random.default_rng(len(vectors)).permutation(cast.shape[1])
     for i in np.flatnonzero(asked.decided):
-        for j in np.setdiff1d(np.arange(len(vectors)), points.outliers):
+        for j in np.setdiff1d(np.arange(min(9, len(vectors))), points.outliers):
             v = -half[j]
             for t in order:
                 v = np.float32(v + np.float32(asked.shadows[i, t] * cast[j, t]))
@@ -108,6 +110,43 @@ def test_points_with_structure_are_searched_by_shadows(k, monkeypatch):
     assert same(ExactSearch(points).nearest(queries, k, predicted=predicted, exclude=skip), expected)
 
 
+@pytest.mark.parametrize("m", [1, 6, 300])
+@pytest.mark.parametrize("order", ["drawn", "by class", "far to near"])
+def test_neither_the_order_of_the_bank_nor_the_number_of_queries_matters(order, m):
+    vectors, labels, queries, truth = structured(9000, 30)
+    lengths = np.linalg.norm(vectors, axis=1)
+    places = {"drawn": np.arange(9000), "by class": np.argsort(labels), "far to near": np.argsort(-lengths)}[order]
+    points, predicted = Points.of(vectors[places], labels[places]), truth[:m].astype(np.int32)
+    found = ExactSearch(points, 7).nearest(queries[:m], 30, predicted=predicted)
+    assert same(found, BruteSearch(points).nearest(queries[:m], 30, predicted=predicted))
+
+
+def test_a_bank_in_a_file_is_searched_through_its_window(tmp_path, monkeypatch):
+    monkeypatch.setattr(pages, "WINDOW", 4 * 30 * 1000)
+    vectors, labels, queries, truth = structured(9000, 30)
+    Bank(vectors, labels).save(tmp_path / "bank.safetensors")
+    mapped = Bank.load(tmp_path / "bank.safetensors", search="exact").nearest(queries, 9, predicted=truth)
+    expected = Bank(vectors, labels).nearest(queries, 9, predicted=truth)
+    for found, wanted in ((mapped, expected), (mapped.same, expected.same), (mapped.other, expected.other)):
+        assert (found.indices == wanted.indices).all()
+        assert (found.distances == wanted.distances).all()
+
+
+def test_several_threads_share_one_search():
+    vectors, labels, queries, _ = structured(9000, 30)
+    search = ExactSearch(Points.of(vectors, labels))
+    start = threading.Barrier(4)
+
+    def ask(_):
+        start.wait()
+        return search.nearest(queries, 9)
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(ask, range(4)))
+    expected = BruteSearch(search.points).nearest(queries, 9)
+    assert all((answer.places == expected.places).all() for answer in answers)
+
+
 def test_points_without_structure_are_left_to_brute_force():
     rng = np.random.default_rng(0)
     vectors = rng.standard_normal((10_000, 100), dtype=np.float32)
@@ -118,7 +157,7 @@ def test_points_without_structure_are_left_to_brute_force():
 def test_as_many_axes_are_taken_as_it_takes():
     vectors, labels, _, _ = structured(10_000, 100)
     noise = np.random.default_rng(1).standard_normal(vectors.shape, dtype=np.float32)
-    banks = [Points.of(vectors + np.float32(share) * noise, labels) for share in (0, 0.1)]
+    banks = [Points.of(vectors + np.float32(share) * noise, labels) for share in (0, 0.05)]
     widths = [worth.best_width(points, axes_of(points)) for points in banks]
     assert 0 < widths[0] < widths[1] < 100
 
@@ -133,6 +172,20 @@ def test_what_was_known_of_a_bank_is_used_when_it_grows():
     assert after.tiles[0] is before.tiles[0]
     expected = Bank(np.delete(vectors, [3, 4, 8500], 0), np.delete(labels, [3, 4, 8500])).nearest(queries, 5)
     assert (grown.nearest(queries, 5).distances == expected.distances).all()
+
+
+@pytest.mark.parametrize("times", [1, 1e25])
+def test_a_bank_grows_where_no_shadows_are_worth_it_or_hold_any_more(times):
+    rng = np.random.default_rng(4)
+    vectors, labels, queries, _ = structured(9000, 40)
+    if times == 1:
+        vectors = rng.standard_normal((9000, 40), dtype=np.float32)
+    more = (vectors[5000:] * np.float32(times)).astype(np.float32)
+    bank = Bank(vectors[:5000], labels[:5000], search="exact")
+    bank.nearest(queries, 5)
+    grown = bank.add(more, labels[5000:]).nearest(queries, 5)
+    expected = Bank(np.concatenate([vectors[:5000], more]), labels).nearest(queries, 5)
+    assert (grown.indices == expected.indices).all()
 
 
 def test_axes_are_chosen_anew_when_a_bank_has_doubled():

@@ -7,8 +7,8 @@
 ``shadows`` proves that the squared distance of two shadows is never more than that of the points, rounding included. A
 point whose shadow lies beyond the bar is not among the k nearest, if the bar is no nearer than the k-th of them. The
 bar is guessed from a sample of the bank, raised as candidates come in, and checked in the end: a query whose guess was
-too near is searched again, by brute force. What is left is measured in float32, and what may still be among the
-nearest directly, in float64, as brute force measures. So the answer is brute force's own, to the last bit.
+too near is searched again, by brute force. What is left is measured directly, in float64, as brute force measures.
+So the answer is brute force's own, to the last bit.
 
 How many axes to take is settled by what they cost and by how many points they leave, on some of the bank's own points
 (``worth``). Where none are worth it, as in data without structure, everything is left to brute force.
@@ -29,7 +29,7 @@ from vicinal.search import kernels, sifting
 from vicinal.search.brute import BruteSearch
 from vicinal.search.points import Points, frozen
 from vicinal.search.protocol import Codes, Found, Masses
-from vicinal.search.shadows import Shadows, axes_of, drawn, halves_of, slack_of, tiled
+from vicinal.search.shadows import Shadows, axes_of, drawn, halves_of, tiled
 from vicinal.search.threads import Halt, cores, spread
 from vicinal.search.worth import best_width
 
@@ -52,7 +52,7 @@ class ExactSearch:
     Args:
         points: what to look through.
         width: how many axes shadows have; left out, as many as cost least; 0 for none, which leaves all to brute force.
-        shadows: those of the points, where they are known.
+        known: the shadows of the points, where there are any from before.
     """
 
     points: Points
@@ -64,7 +64,9 @@ class ExactSearch:
         shadows: Shadows | None = self.__dict__.get("shadows", self.known)
         if shadows is None or len(points) > 2 * shadows.fitted:
             return ExactSearch(points, self.width)
-        return ExactSearch(points, self.width, shadows.extended(self.points.segments, points))
+        if shadows.tiles:
+            shadows = shadows.extended(self.points.segments, points)
+        return ExactSearch(points, self.width, shadows)
 
     @cached_property
     def brute(self) -> BruteSearch:
@@ -268,7 +270,7 @@ class _Lot:
         for sample in self.search.sample:
             expected = self.k * len(sample.places) / len(self.points)
             k = 1 if self.k == 1 else int(np.ceil(expected + _SURE * np.sqrt(expected) + 1))
-            most = 2 * k + 8
+            most = k + k // 2 + 4
             if most > sifting.TILE:
                 return
             values = np.empty((len(self.bars), sifting.TILE), np.float32)
@@ -285,7 +287,6 @@ class _Lot:
     def _sift(self) -> bool:
         """Go through the bank once; False where ``halt`` put an early end to it."""
         first, search, asked = 0, self.search, self.asked
-        slack = np.array(slack_of(self.points.dimension))
         for segment, tiles, halves, codes in zip(
             self.points.segments, search.shadows.tiles, search.halves, search.codes, strict=True
         ):
@@ -294,7 +295,7 @@ class _Lot:
                     return False
                 sifting.sift(
                     tiles, halves, codes, block, start, first + start, asked.shadows, asked.vectors, asked.levels,
-                    self.skip, self.wanted, self.side, self.k, slack, self.room, self.bars, self.counts, self.values,
+                    self.skip, self.wanted, self.side, self.k, self.room, self.bars, self.counts, self.values,
                     self.places,
                 )  # fmt: skip
             first += len(segment)

@@ -154,11 +154,6 @@ class Shadows:
         return Asked(frozen(padded), shadows, levels, decided)
 
 
-def slack_of(d: int) -> tuple[float, float]:
-    """How far a squared distance may be off that is measured in float32, from differences: a share of it, and more."""
-    return 2 * (d + 4) * UNIT, d * 1e-37
-
-
 def tiled(points: Points, each: npt.NDArray[Any], beyond: float) -> tuple[npt.NDArray[Any], ...]:
     """What there is for each point (n,), for each segment in tiles (t, TILE), with something for padding."""
     tiles, first = [], 0
@@ -174,7 +169,8 @@ def halves_of(points: Points) -> tuple[Vectors, ...]:
     """For each segment (t, TILE), half the squared lengths; infinite for removed points, outliers and padding."""
     squares = points.squares.copy()
     squares[points.outliers] = np.inf
-    return tiled(points, (squares / 2).astype(np.float32), np.inf)
+    with np.errstate(over="ignore"):  # where any are too long for float32, nothing is decided by shadows
+        return tiled(points, (squares / 2).astype(np.float32), np.inf)
 
 
 def axes_of(points: Points) -> Floats:

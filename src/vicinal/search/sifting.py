@@ -1,9 +1,9 @@
 """The inner loops of exact search by shadows, compiled by Numba; ``shadows`` proves the bound they rest on.
 
 Shadows of points come in tiles of TILE, coordinate by coordinate, so that a product of a tile with four queries is sums
-in vector registers. What of a tile may be near enough is measured at once, while the tile is in the cache: in float32,
-and what still may be near enough directly in float64, as every search measures. Distances are kept as their negatives,
-so that the largest are the best, as everywhere in ``kernels``.
+in vector registers. What of a tile may be near enough is measured at once, while the tile is in the cache, directly and
+in float64, as every search measures. Distances are kept as their negatives, so that the largest are the best, as
+everywhere in ``kernels``.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _list(found, group, bars, codes, wanted, side, hit, words, who, which, n):
 
 @compiled(fastmath=FAST)
 def sift(
-    tiles, halves, codes, points, start, first, shadows, queries, levels, skip, wanted, side, k, slack, room,
+    tiles, halves, codes, points, start, first, shadows, queries, levels, skip, wanted, side, k, room,
     bars, counts, values, places,
 ):  # fmt: skip
     """Look through some points of a segment for candidates among the k nearest.
@@ -98,7 +98,6 @@ def sift(
         wanted: (m,), classes.
         side: which points count.
         k: how many to find.
-        slack: how far a squared distance in float32 may be off, as a share of it, and by how much besides.
         room: (m,), how many more points may be measured for each query; negative when it is given up.
         bars: (m,), what minus the distance must reach.
         counts: (m,), candidates so far; -1 after more ties than there is room.
@@ -109,12 +108,11 @@ def sift(
     hit = np.empty(TILE, np.uint8)
     words = hit.view(np.uint64)
     who, which = np.empty(_PAIRS + GROUP * TILE, np.int32), np.empty(_PAIRS + GROUP * TILE, np.int32)
-    m, rows = shadows.shape[0], points.shape[0]
-    ordered, squares, starts = np.empty_like(who), np.empty(who.shape, np.float32), np.empty(TILE + 1, np.int64)
-    reach, near = np.empty(m, np.float32), np.empty(m)
+    m, rows, capacity = shadows.shape[0], points.shape[0], values.shape[1]
+    ordered, measured, starts = np.empty_like(who), np.empty(who.shape), np.empty(TILE + 1, np.int64)
+    reach = np.empty(m, np.float32)
     for i in range(m):
         reach[i] = shadow_bar(levels[i], bars[i]) if counts[i] >= 0 and room[i] >= 0 else np.inf
-        near[i] = bars[i] * bars[i] * (1 + slack[0]) + slack[1]
     for tile in range(start // TILE, (start + rows - 1) // TILE + 1):
         base, n = tile * TILE - start, 0
         for group in range(0, m, GROUP):
@@ -122,37 +120,29 @@ def sift(
             n = _list(found, group, reach, codes[tile], wanted, side, hit, words, who, which, n)
             if n <= _PAIRS and (group + GROUP < m or not n):
                 continue
-            _measure(points, base, queries, who, which, n, ordered, starts, squares)
-            for at in range(n):
-                pair = ordered[at]
-                i, row = who[pair], base + which[pair]
+            _measure(points, base, queries, who, which, n, ordered, starts, measured)
+            for pair in range(n):
+                i, row, value = who[pair], base + which[pair], measured[pair]
                 room[i] -= 1
                 if room[i] < 0:
                     reach[i] = np.inf
-                if squares[pair] > near[i] or row < 0 or row >= rows or first + row == skip[i] or counts[i] < 0:
+                if value < bars[i] or row < 0 or row >= rows or first + row == skip[i] or counts[i] < 0:
                     continue
-                value = -np.sqrt(squared_distance(points[row], queries[i]))
-                if value >= bars[i] and _take(i, value, first + row, k, bars, counts, values, places):
-                    near[i] = bars[i] * bars[i] * (1 + slack[0]) + slack[1]
+                if counts[i] == capacity:
+                    _shrink(i, k, bars, counts, values, places)
                     reach[i] = shadow_bar(levels[i], bars[i]) if counts[i] >= 0 else np.inf
+                if value >= bars[i] and counts[i] >= 0:
+                    values[i, counts[i]], places[i, counts[i]] = value, first + row
+                    counts[i] += 1
             n = 0
 
 
 @compiled(fastmath=FAST)
-def _take(i, value, place, k, bars, counts, values, places):
-    """Add a candidate to those of a query; where there is no room, only the best are kept. Whether the bar changed."""
-    n, changed = counts[i], False
-    if n == values.shape[1]:
-        n, raised = shrink(values[i], places[i], n, k, 0.0)
-        bars[i], changed = max(bars[i], raised), True
-        if n == values.shape[1]:
-            counts[i] = -1
-            return True
-    if value >= bars[i]:
-        values[i, n], places[i, n] = value, place
-        n += 1
-    counts[i] = n
-    return changed
+def _shrink(i, k, bars, counts, values, places):
+    """Keep only the best candidates of a query, and raise its bar; where all of them tie, give it up."""
+    kept, bar = shrink(values[i], places[i], counts[i], k, 0.0)
+    bars[i] = max(bars[i], bar)
+    counts[i] = kept if kept < values.shape[1] else -1
 
 
 @compiled(fastmath=FAST)
@@ -163,13 +153,16 @@ def meet(points, places, codes, queries, skip, wanted, side, k, bars, counts, va
             counted = side == ANY or (codes[j] == wanted[i]) == (side == SAME)
             if counted and counts[i] >= 0 and places[j] != skip[i]:
                 value = -np.sqrt(squared_distance(points[j], queries[i]))
-                if value >= bars[i]:
-                    _take(i, value, places[j], k, bars, counts, values, found)
+                if value >= bars[i] and counts[i] == values.shape[1]:
+                    _shrink(i, k, bars, counts, values, found)
+                if value >= bars[i] and counts[i] >= 0:
+                    values[i, counts[i]], found[i, counts[i]] = value, places[j]
+                    counts[i] += 1
 
 
 @compiled(fastmath=FAST)
-def _measure(points, base, queries, who, which, n, ordered, starts, squares):
-    """The squared distances of pairs, in float32, taken in the order of the points: each is read from memory once."""
+def _measure(points, base, queries, who, which, n, ordered, starts, measured):
+    """Minus the distances of pairs, taken in the order of the points: each is read from memory once."""
     starts[:] = 0
     for pair in range(n):
         starts[which[pair] + 1] += 1
@@ -180,13 +173,9 @@ def _measure(points, base, queries, who, which, n, ordered, starts, squares):
         starts[which[pair]] += 1
     last = points.shape[0] - 1
     for at in range(n):
-        pair = np.int64(ordered[at])
-        row, i = min(max(base + which[pair], 0), last), who[pair]
-        total = np.float32(0)
-        for t in range(points.shape[1]):
-            gap = points[row, t] - queries[i, t]
-            total += gap * gap
-        squares[pair] = total
+        pair = ordered[at]
+        row = min(max(base + which[pair], 0), last)
+        measured[pair] = -np.sqrt(squared_distance(points[row], queries[who[pair]]))
 
 
 @compiled(fastmath=FAST)

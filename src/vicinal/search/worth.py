@@ -14,16 +14,17 @@ from vicinal.search.points import Points
 
 __all__ = ["best_width", "left"]
 
-_WIDTHS = (7, 11, 15, 23, 31, 47, 63, 95, 127)  # with the length of the rest, multiples of four
+_WIDTHS = (7, 11, 15, 23, 31, 47, 63, 95, 127, 191, 255)  # with the length of the rest, multiples of four
+_WIDEST = 0.75  # of the columns: beyond that, little is saved even where nothing is left
 _TRIALS = 64  # points of the bank that are asked about
 _POINTS = 32_768  # points that they are compared with at most
-_K = 50  # neighbours that they are asked for
+_K = 100  # neighbours within the bars, of which 50 are wanted
 _FEW = 4096  # below so many points nothing is gained
 # Nanoseconds for a pair, measured on one core: only their ratios matter.
-_SHADOW, _COLUMN = 0.08, 0.0135  # of a shadow, and each of its columns
-_LEFT, _LEFT_COLUMN = 9.0, 0.05  # of a point that is left, and each column of it
-_BRUTE, _BRUTE_COLUMN = 0.25, 0.0155  # of a point in brute force, and each column of it
-_MARGIN = 0.8  # what is to be gained
+_SHADOW, _COLUMN = 0.15, 0.0145  # of a shadow, and each of its columns, with what the sample costs
+_LEFT, _LEFT_COLUMN = 20.0, 0.18  # of a point that is left, and each column of it, most of it waiting for memory
+_BRUTE, _BRUTE_COLUMN = 0.35, 0.016  # of a point in brute force, and each column of it
+_MARGIN = 0.85  # what shadows may cost, as a share of what brute force does
 
 
 def best_width(points: Points, axes: Floats) -> int:
@@ -31,7 +32,7 @@ def best_width(points: Points, axes: Floats) -> int:
     if len(points) < _FEW:
         return 0
     d = points.dimension
-    widths = [width for width in _WIDTHS if width < d]
+    widths = [width for width in _WIDTHS if width <= _WIDEST * d]
     shares = left(points, axes, widths)
     costs = [
         _SHADOW + _COLUMN * (width + 1) + share * (_LEFT + _LEFT_COLUMN * d)
