@@ -1,7 +1,7 @@
 """Where the time goes: each score's cost for one prediction beside the network's forward pass; what training costs.
 
-All contenders have one core, and take turns, round after round, so that a busy moment of the machine meets all of them. A
-figure is the median over rounds, and its interval the quartiles.
+All contenders have one core, and take turns, round after round, so that a busy moment of the machine meets all of them.
+A figure is the median over rounds, and its interval the quartiles.
 """
 
 from __future__ import annotations

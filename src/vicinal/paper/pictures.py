@@ -80,7 +80,9 @@ def _draw_group(into: SubFigure, table: Table, columns: Sequence[Column], rows: 
 
 
 def _told(table: Table, cells: Sequence[Cell]) -> str:
-    told = ["dots are medians, bars quartiles" if table.over == "rounds" else "dots are means, bars their intervals"]
+    counted = all(cell.value.low == cell.value.high for cell in cells)
+    measured = "dots are medians, bars quartiles" if table.over == "rounds" else "dots are means, bars their intervals"
+    told = ["counted, not measured" if counted else measured]
     if any(cell.gain is not None for cell in cells):
         told.append(f"+ better, = equal, - worse than {table.rival}, by test")
     if any(cell.published is not None for cell in cells):
