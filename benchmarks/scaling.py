@@ -11,9 +11,10 @@ import numpy as np
 
 from vicinal import Embeddings
 
-__all__ = ["Bar", "Given", "World", "clustered", "gaussian", "markdown"]
+__all__ = ["Bar", "Clusters", "Given", "World", "clustered", "gaussian", "markdown"]
 
 CLASSES = 100
+PART = 250_000  # points that are drawn together
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,27 +100,37 @@ def gaussian(n: int, d: int, m: int, seed: int = 0) -> World:
     return World(f"Gaussian, {n:,} x {d}", vectors, *(rng.integers(0, CLASSES, n), asked, rng.integers(0, CLASSES, m)))
 
 
-def clustered(n: int, d: int, m: int, seed: int = 0) -> World:
+class Clusters:
     """Points like a trained network's embeddings: classes around centres, all near a few directions, turned at random.
 
     The spread along the i-th direction falls as 1 / i, within a class as among centres, and some points are surer than
     others: farther out, as a factor of its own says for each.
     """
-    rng = np.random.default_rng(seed)
-    spread = (1 / np.arange(1, d + 1)).astype(np.float32)
-    turn = np.linalg.qr(rng.standard_normal((d, d)))[0].astype(np.float32)
-    centres = 3 * rng.standard_normal((CLASSES, d), dtype=np.float32) * spread
 
-    def draw(rows: int) -> tuple[np.ndarray, np.ndarray]:
-        labels = rng.integers(0, CLASSES, rows)
-        points = rng.standard_normal((rows, d), dtype=np.float32)
-        points *= spread
-        points += centres[labels]
-        points *= rng.lognormal(0, 0.2, (rows, 1)).astype(np.float32)
-        return points @ turn, labels
+    def __init__(self, d: int, seed: int = 0) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.spread = (1 / np.arange(1, d + 1)).astype(np.float32)
+        self.turn = np.linalg.qr(self.rng.standard_normal((d, d)))[0].astype(np.float32)
+        self.centres = 3 * self.rng.standard_normal((CLASSES, d), dtype=np.float32) * self.spread
 
-    vectors, labels = draw(n)
-    asked, truth = draw(m)
+    def draw(self, rows: int) -> tuple[np.ndarray, np.ndarray]:
+        """Vectors and labels."""
+        labels = self.rng.integers(0, CLASSES, rows)
+        points = self.rng.standard_normal((rows, len(self.spread)), dtype=np.float32)
+        points *= self.spread
+        points += self.centres[labels]
+        points *= self.rng.lognormal(0, 0.2, (rows, 1)).astype(np.float32)
+        return points @ self.turn, labels
+
+
+def clustered(n: int, d: int, m: int, seed: int = 0) -> World:
+    """Points like a trained network's embeddings, drawn a part at a time where they are many."""
+    clusters = Clusters(d, seed)
+    vectors, labels = np.empty((n, d), np.float32), np.empty(n, np.int64)
+    for start in range(0, n, PART):
+        part = slice(start, min(start + PART, n))
+        vectors[part], labels[part] = clusters.draw(part.stop - start)
+    asked, truth = clusters.draw(m)
     return World(f"clustered, {n:,} x {d}", vectors, labels, asked, truth, truth)
 
 

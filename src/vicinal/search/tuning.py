@@ -29,7 +29,7 @@ _SHARE = 20  # the k of an effort is at most one point in so many
 _KEEP = (1.2, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)  # times k: points that are measured
 _SIDES = (4, 8, 16, 32, 64, 128, 256)
 _MISSED = 0.8  # of the neighbours that may be missed, those in cells that are not looked into
-_SPARE = 0.1  # of what may be missed, so that other queries find enough too
+_SPARE = 0.4  # of what may be missed, so that other queries find enough too
 _HARDER = 1.1  # times the cells, where it was too little
 _WORTH = 0.5  # of brute force's work: more is not worth it
 _CHECKED = 64  # queries that the number of axes is found on
@@ -139,19 +139,26 @@ def _first_guess(contents: Contents, held: HeldOut, k: int, recall: float) -> Ef
     ranks = _ranks_of_cells(contents, probe)
     cells = _owners(contents)[held.truth.places[:, :k]]
     needed = np.take_along_axis(ranks, cells, axis=1)
-    probes = int(np.quantile(needed, 1 - _MISSED * (1 - recall), method="higher")) + 1
+    probes = int(np.quantile(needed, 1 - _MISSED * (1 - _aim(recall)), method="higher")) + 1
     everyone = slice(0, len(held.queries))
     chosen = probe.cells(everyone, probes)
-    _refuse_too_much(contents, probes * contents.index.size // len(contents.index.centres), 0.0)
+    if _is_too_much(contents, probes * contents.index.size / len(contents.index.centres)):
+        raise Shortfall(_best(needed, contents))
     counts, values, places = probe.candidates(everyone, chosen, int(_KEEP[-1] * k))
     measured = probe.measure(everyone, counts, places, k)
     values[np.arange(values.shape[1]) >= counts[:, None]] = -np.inf
     order = np.argsort(-values[:, : measured.shape[1]], axis=1)
     near = np.take_along_axis(measured, order, axis=1) <= held.truth.distances[:, k - 1, None]
     shares = np.minimum(np.cumsum(near, axis=1), k).mean(axis=0) / k
-    keep = next((int(t * k) for t in _KEEP if shares[min(int(t * k), len(shares)) - 1] >= recall), 0)
+    keep = next((int(t * k) for t in _KEEP if shares[min(int(t * k), len(shares)) - 1] >= _aim(recall)), 0)
     sides = _enough_cells(probe, counts, places, measured, held, k, recall)
     return Effort(k, probes, keep or int(_KEEP[-1] * k), sides, Measured(0.0, 0.0, 0.0, 0))
+
+
+def _best(needed: Integers, contents: Contents) -> float:
+    """The share of neighbours in as many cells as are half the work; ``needed`` says how many cells each needs."""
+    cells = _WORTH * len(contents.index.centres)
+    return float((needed < cells).mean())
 
 
 def _enough_cells(
@@ -169,26 +176,32 @@ def _enough_cells(
 
 
 def _until_enough(contents: Contents, effort: Effort, held: HeldOut, recall: float) -> Effort:
-    """The same effort, or a greater, that finds enough for queries it was not chosen on."""
-    best = 0.0
+    """The same effort, or a greater, that finds enough for queries it was not chosen on, and a little more."""
+    best, aim = 0.0, _aim(recall)
     while True:
         measured = _measured(contents, effort, held)
         best = max(best, measured.recall)
-        enough = measured.recall >= recall + _SPARE * (1 - recall)
-        if enough and (measured.sides >= recall or effort.sides >= _SIDES[-1]):
+        if measured.recall >= aim and (measured.sides >= recall or effort.sides >= _SIDES[-1]):
             return replace(effort, measured=measured)
-        _refuse_too_much(contents, measured.flop / (2 * contents.points.dimension), best)
-        if enough:
+        if _is_too_much(contents, measured.flop / (2 * contents.points.dimension)):
+            if measured.recall >= recall:
+                return replace(effort, measured=measured)
+            raise Shortfall(best)
+        if measured.recall >= aim:
             effort = replace(effort, sides=2 * effort.sides)
         else:
             probes, keep = (int(np.ceil(_HARDER * n)) for n in (effort.probes, effort.keep))
             effort = replace(effort, probes=probes, keep=keep)
 
 
-def _refuse_too_much(contents: Contents, distances: float, best: float) -> None:
-    """Give up where so many distances of a query are no less work than all of them."""
-    if distances > _WORTH * contents.points.living.sum():
-        raise Shortfall(best)
+def _aim(recall: float) -> float:
+    """What to reach on points of the bank, so that other queries, which lie less near to it, find ``recall``."""
+    return recall + _SPARE * (1 - recall)
+
+
+def _is_too_much(contents: Contents, distances: float) -> bool:
+    """Whether so many distances of a query are no less work than all of them."""
+    return bool(distances > _WORTH * contents.points.living.sum())
 
 
 def _measured(contents: Contents, effort: Effort, held: HeldOut) -> Measured:
