@@ -108,9 +108,10 @@ def _passes(network: Any, images: Pixels, passes: int, dropout: bool) -> _Runs:
     """A forward pass, and MC dropout where the network has any."""
     import torch
 
+    from vicinal.learn.as_found import device_of
     from vicinal.learn.dropout import mc_dropout
 
-    inputs = torch.from_numpy(network.preprocessing.apply(images)).to(next(network.module.parameters()).device)
+    inputs = torch.from_numpy(network.preprocessing.apply(images)).to(device_of(network.module))
     few = inputs[:_WITH_DROPOUT]
 
     def forward() -> None:
@@ -145,21 +146,29 @@ def _training(views: Views, source: Source, network: Any, images: Pixels, labels
     """One step of each way of training, forward and backward, on its own first batch."""
     import torch
 
+    from vicinal.learn.as_found import device_of
     from vicinal.learn.feed import feed
     from vicinal.learn.network import module_for
     from vicinal.learn.steps import STEPS, Forward
 
     found: _Runs = {}
+    device = device_of(network.module)
     for method in METHODS:
         recipe = views.networks.recipe(Entry(source, method, 0))
-        batch = next(feed(labels, recipe, seed=0, start=0, total=1, device=torch.device("cpu")))
-        rows = batch.rows.numpy()
-        inputs, wanted = torch.from_numpy(network.preprocessing.apply(images[rows])), torch.from_numpy(labels[rows])
-        module = Forward(module_for(recipe, len(network.classes), network.preprocessing.shape), recipe.precision)
-
-        step = partial(STEPS[method], module.train(), inputs, wanted, batch.pairs, recipe, 1.0)
+        batch = next(feed(labels, recipe, seed=0, start=0, total=1, device=device))
+        rows = batch.rows.cpu().numpy()
+        inputs = torch.from_numpy(network.preprocessing.apply(images[rows])).to(device)
+        wanted = torch.from_numpy(labels[rows]).to(device)
+        fresh = module_for(recipe, len(network.classes), network.preprocessing.shape)
+        module = Forward(fresh.to(device), recipe.precision).train()
+        step = partial(_step, STEPS[method], module, inputs, wanted, batch.pairs, recipe)
         found[method] = (step, 1)
     return found
+
+
+def _step(step: Callable[..., Any], *given: Any) -> None:
+    """A step late in a run, until its loss is there."""
+    float(step(*given, 1.0)[0])
 
 
 def _in_turns(runs: _Runs) -> dict[str, Floats]:
@@ -179,7 +188,9 @@ def _operations(network: Any, images: Pixels) -> float:
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 
-    inputs = torch.from_numpy(network.preprocessing.apply(images)).to(next(network.module.parameters()).device)
+    from vicinal.learn.as_found import device_of
+
+    inputs = torch.from_numpy(network.preprocessing.apply(images)).to(device_of(network.module))
     counter = FlopCounterMode(display=False)
     with counter, torch.no_grad():
         network.module(inputs)

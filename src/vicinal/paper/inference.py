@@ -81,8 +81,8 @@ def estimate(samples: Sequence[Sample]) -> Estimate:
     """The mean over networks that judge the same test points.
 
     Example:
-        >>> estimate([of_accuracy(np.arange(100) < 90), of_accuracy(np.arange(100) < 94)]).mean
-        0.92
+        >>> estimate([of_accuracy(np.arange(100) < 90), of_accuracy(np.arange(100) < 94)]).values
+        (0.9, 0.94)
     """
     values = [sample.value for sample in samples]
     mean, half, _ = _interval(samples)

@@ -25,7 +25,7 @@ class Remembering(Bank):
         >>> from vicinal import score
         >>> bank = Remembering(Bank([[0.0], [1.0], [4.0]], [0, 0, 1]), k=3)
         >>> queries = np.array([[0.5]], np.float32)
-        >>> [score.distance(bank, queries, [0], k=k).confidence[0].round(3) for k in (2, 3)]
+        >>> [float(score.distance(bank, queries, [0], k=k).confidence[0].round(3)) for k in (2, 3)]
         [1.0, 0.976]
         >>> bank.searches
         1

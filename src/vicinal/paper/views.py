@@ -171,10 +171,11 @@ def _average(network: Network, images: Pixels, passes: int) -> dict[str, Any]:
     """The mean embedding, and the logarithm of the mean softmax, over passes with dropout."""
     import torch
 
+    from vicinal.learn.as_found import device_of
     from vicinal.learn.dropout import mc_dropout
 
-    inputs = torch.from_numpy(network.preprocessing.apply(images))
+    inputs = torch.from_numpy(network.preprocessing.apply(images)).to(device_of(network.module))
     found = mc_dropout(network.module, inputs, passes=passes, seed=_SEED)
     assert found.embeddings is not None
     logits = found.probabilities.double().clamp_min(_LEAST).log()
-    return {"vectors": found.embeddings.numpy(), "logits": logits.numpy()}
+    return {"vectors": found.embeddings.cpu().numpy(), "logits": logits.cpu().numpy()}
