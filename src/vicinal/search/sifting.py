@@ -109,7 +109,7 @@ def sift(
     words = hit.view(np.uint64)
     who, which = np.empty(_PAIRS + GROUP * TILE, np.int32), np.empty(_PAIRS + GROUP * TILE, np.int32)
     m, rows, capacity = shadows.shape[0], points.shape[0], values.shape[1]
-    ordered, measured, starts = np.empty_like(who), np.empty(who.shape), np.empty(TILE + 1, np.int64)
+    measured = np.empty(who.shape)
     reach = np.empty(m, np.float32)
     for i in range(m):
         reach[i] = shadow_bar(levels[i], bars[i]) if counts[i] >= 0 and room[i] >= 0 else np.inf
@@ -120,7 +120,7 @@ def sift(
             n = _list(found, group, reach, codes[tile], wanted, side, hit, words, who, which, n)
             if n <= _PAIRS and (group + GROUP < m or not n):
                 continue
-            _measure(points, base, queries, who, which, n, ordered, starts, measured)
+            _measure(points, base, queries, who, which, n, measured)
             for pair in range(n):
                 i, row, value = who[pair], base + which[pair], measured[pair]
                 room[i] -= 1
@@ -161,19 +161,10 @@ def meet(points, places, codes, queries, skip, wanted, side, k, bars, counts, va
 
 
 @compiled(fastmath=FAST)
-def _measure(points, base, queries, who, which, n, ordered, starts, measured):
-    """Minus the distances of pairs, taken in the order of the points: each is read from memory once."""
-    starts[:] = 0
-    for pair in range(n):
-        starts[which[pair] + 1] += 1
-    for j in range(TILE):
-        starts[j + 1] += starts[j]
-    for pair in range(n):
-        ordered[starts[which[pair]]] = pair
-        starts[which[pair]] += 1
+def _measure(points, base, queries, who, which, n, measured):
+    """Minus the distances of pairs: nothing else is done here, so that memory is read well ahead."""
     last = points.shape[0] - 1
-    for at in range(n):
-        pair = ordered[at]
+    for pair in range(n):
         row = min(max(base + which[pair], 0), last)
         measured[pair] = -np.sqrt(squared_distance(points[row], queries[who[pair]]))
 
