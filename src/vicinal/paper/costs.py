@@ -168,7 +168,7 @@ def _training(views: Views, source: Source, network: Any, images: Pixels, labels
 
 def _step(step: Callable[..., Any], *given: Any) -> None:
     """A step late in a run, until its loss is there."""
-    float(step(*given, 1.0)[0])
+    step(*given, 1.0)[0].item()
 
 
 def _in_turns(runs: _Runs) -> dict[str, Floats]:
