@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scenarios import clustered
-from vicinal import condense, distance
+from vicinal import condense
 from vicinal.condensation import distilled
 from vicinal.condensation.distilled import Lesson, Prototypes
 from vicinal.condensation.task import Task
@@ -43,7 +43,7 @@ def prototypes():
 
 @pytest.mark.parametrize("near", [3, 7, 100])
 def test_the_loss_and_its_slopes_are_those_of_a_slow_loop(lesson, prototypes, near, monkeypatch):
-    monkeypatch.setattr(distilled, "_NEAR", near)
+    monkeypatch.setattr(distilled, "_NEAR", (near, near))
     monkeypatch.setattr(distilled, "_PART", 8)
     loss, to_places, to_logs = prototypes.slopes(lesson, np.arange(30))
 
@@ -79,15 +79,22 @@ def test_the_lesson_is_what_the_bank_says_of_each_point_without_it():
     np.testing.assert_allclose(found.masses, weights / weights.mean())
 
 
-def test_distilled_says_of_new_points_what_the_bank_says_more_than_centres_do():
-    world = clustered(4000, d=8)
-    bank, asked = world.take(np.arange(3000)), world.take(np.arange(3000, 4000))
-    whole = distance(bank, asked.vectors, asked.labels).confidence
-    gaps = {}
+def test_learning_lowers_the_loss_below_that_of_the_centres_it_starts_from():
+    bank = clustered(1000, classes=10)
+    task = Task(bank.vectors, bank.labels.astype(np.int32), np.ones(1000), np.full(10, 1), 0)
+    lesson = distilled._lesson(task, np.zeros(8, np.float32))
+    losses = {}
     for method in ("distilled", "k-means"):
-        small = condense(bank, method, share=0.03)
-        gaps[method] = np.abs(distance(small.bank, asked.vectors, asked.labels, k=small.k).confidence - whole).mean()
-    assert gaps["distilled"] < 0.9 * gaps["k-means"]
+        small = condense(bank, method, share=0.05).bank
+        told = Prototypes(small.vectors, np.log(small.weights), small.labels.astype(np.int32), 10, 1.0)
+        losses[method] = told.slopes(lesson, np.arange(1000))[0]
+    assert losses["distilled"] < 0.95 * losses["k-means"]
+
+
+@pytest.mark.parametrize(("size", "near"), [(3, 3), (50, 5), (500, 25), (2000, 100), (9000, 100)])
+def test_a_point_is_told_by_a_twentieth_of_the_prototypes(size, near):
+    places, codes = np.zeros((size, 1), np.float32), np.zeros(size, np.int32)
+    assert Prototypes(places, np.zeros(size), codes, 1, 1.0).near == near
 
 
 def test_without_weights_only_places_are_fitted():

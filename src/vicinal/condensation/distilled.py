@@ -21,7 +21,7 @@ from vicinal.search.threads import spread
 __all__ = ["Lesson", "Prototypes", "distilled"]
 
 _K = 50  # neighbours in the whole bank that a point is told by
-_NEAR = 100  # prototypes that a point is told by
+_NEAR = 5, 100  # prototypes that a point is told by: a twentieth of all, but at least and at most so many
 _OWN = 0.5  # how far a point's own class is believed, beside its neighbours
 _BATCH, _PART = 512, 128  # points in a step, and those that one thread looks at
 _PASSES, _STEPS = 6, 300  # at least so many, of all points and of batches
@@ -38,12 +38,12 @@ def distilled(task: Task) -> Kept:
     For a point x_i of class y_i, left out of the bank, let q_c be the share of class c in the weight of its 50 nearest
     (Eq. 1 for every class c), and with prototypes z_j of class c_j and weights w_j
 
-        p_c(x) = Σ_{c_j = c} w_j exp(-|x - z_j|) / Σ_j w_j exp(-|x - z_j|)     over the 100 nearest to x.
+        p_c(x) = Σ_{c_j = c} w_j exp(-|x - z_j|) / Σ_j w_j exp(-|x - z_j|)     over the prototypes nearest to x,
 
-    Then z and log w minimise the mean of -Σ_c t_c log p_c(x_i), where t = (q + e_{y_i}) / 2 also believes the class
-    of the point itself, by Adam from class-wise k-means on. A centre alone is nearer to a query than the points that
-    it stands for are, and more so where they spread: the weights and the places learn to make up for that. The classes
-    do not keep their masses, therefore; all of them together do.
+    a twentieth of all, at least 5 and at most 100. Then z and log w minimise the mean of -Σ_c t_c log p_c(x_i), where
+    t = (q + e_{y_i}) / 2 also believes the class of the point itself, by Adam from class-wise k-means on. A centre
+    alone is nearer to a query than the points that it stands for are, and more so where they spread: the weights and
+    the places learn to make up for that. The classes do not keep their masses, therefore; all of them together do.
     """
     start = k_means(task)
     if len(start.places) == len(task.codes) or len(task.keep) == 1:
@@ -138,10 +138,16 @@ class Prototypes:
             if weighted:
                 logs.follow(self.logs, to_logs, _RATE * rate, step)
 
+    @property
+    def near(self) -> int:
+        """How many prototypes, the nearest, a point is told by."""
+        m = len(self.logs)
+        return min(m, max(_NEAR[0], min(_NEAR[1], m // 20)))
+
     def slopes(self, lesson: Lesson, rows: Integers) -> tuple[float, Vectors, Floats]:
         """The mean loss of some points, and its gradient by places (m, d) and by logarithms of weights (m,)."""
         half = np.einsum("ij,ij->i", self.vectors, self.vectors) / 2
-        near, tiny = min(_NEAR, len(self.logs)), _TINY * self.reach
+        near, tiny = self.near, _TINY * self.reach
 
         def work(some: Integers, halt: object) -> tuple[float, Vectors, Floats, Floats]:
             part = lesson.part(some)

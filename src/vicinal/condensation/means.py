@@ -51,7 +51,7 @@ def clusters(vectors: Vectors, masses: Floats, keep: int, generator: np.random.G
         return vectors, np.arange(len(vectors))
     different = len(np.unique(vectors, axis=0))
     fit = KMeans(min(keep, different), n_init=1, max_iter=_ROUNDS, random_state=int(generator.integers(2**31)))
-    with threadpool_limits(1, "openmp"):  # so that sums are taken in the same order wherever this runs
+    with threadpool_limits(1):  # so that sums are taken in the same order wherever this runs; more gain nothing here
         fit.fit(vectors, sample_weight=masses)
     centres = np.ascontiguousarray(fit.cluster_centers_, dtype=np.float32)
     owners = nearest_kept(vectors, centres)

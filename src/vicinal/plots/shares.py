@@ -52,7 +52,8 @@ def draw_condensation(
         _draw(axes, curve, curve.methods[place], what)
         style(axes, bottom=place + columns >= len(curve.methods), left=place % columns == 0)
     _frame(panels[0], curve, what)
-    _name_whole(panels[0], _of(curve.whole, what).value)
+    if not np.isnan(_of(curve.whole, what).value):
+        _name_whole(panels[0], _of(curve.whole, what).value)
     name_axes(into, "share of the bank that is kept", _title(curve, what))
 
 
@@ -98,17 +99,22 @@ def _frame(axes: Axes, curve: CondensationCurve, what: str) -> None:
     wide = 1.15 if len(shares) > 1 else 2.0
     axes.set_xlim(shares[0] / wide, shares[-1] * wide)
     ends = [end for point in curve.points for one in [_of(point, what)] for end in (one.low, one.high)]
-    room = 0.06 * max(np.nanmax(ends) - np.nanmin(ends), 0.01)
-    axes.set_ylim(np.nanmin(ends) - room, np.nanmax(ends) + room)
+    low, high = (float(end) for end in (np.nanmin(ends), np.nanmax(ends)))
+    span = max(high - low, 0.02)
+    step = next(step for step in (0.005, 0.01, 0.02, 0.05, 0.1, 0.2) if span / step <= 5 or step == 0.2)
+    ticks = step * np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1)
+    axes.set_yticks(ticks, [f"{tick:.3f}" if step < 0.01 else f"{tick:.2f}" for tick in ticks])
+    axes.set_ylim(low - 0.06 * span, high + 0.06 * span)
 
 
 def _name_whole(axes: Axes, value: float) -> None:
     """Say once what the dotted line is."""
     from matplotlib.patheffects import withStroke
 
-    left = axes.get_xlim()[0]
+    (left, _), (low, high) = axes.get_xlim(), axes.get_ylim()
+    way, side = (-3, "top") if value > (low + high) / 2 else (3, "bottom")
     words = axes.annotate(
-        "whole bank", (left, value), (3, 3), textcoords="offset points", fontsize=8.5, color=SOFT, zorder=5
+        "whole bank", (left, value), (3, way), textcoords="offset points", fontsize=8.5, color=SOFT, va=side, zorder=5
     )
     words.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
 
