@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from vicinal import Bank, distance
+from vicinal import Bank, Neighbors, distance
 from vicinal.errors import InputError
 from vicinal.search import building, cells, tuning
 from vicinal.search.brute import BruteSearch
@@ -197,18 +198,41 @@ def test_a_bank_that_outgrows_brute_force_gets_an_index():
     assert looks_into_cells(bank.add(vectors[300:], labels[300:]))
 
 
-def test_few_points_left_in_the_cells_that_are_near_are_no_error():
-    """Where they hold fewer than k, all points are looked at."""
+def test_fewer_points_than_k_in_the_cells_that_are_near_are_no_error():
+    """Then all points are looked at."""
+    vectors, labels, asked, _ = world(3_000)
+    search = Bank(vectors, labels, search="approximate", recall=0.5)._search
+    one_cell = replace(search, efforts=(replace(search.efforts[0], probes=1),))
+    near, true = (each.nearest(asked, 50) for each in (one_cell, search.brute))
+    assert max(np.diff(layer.starts).max() for layer in search.contents.index.layers) < 50
+    assert (near.places == true.places).all()
+
+
+def test_a_first_guess_that_finds_too_little_is_raised_until_it_finds_enough():
     vectors, labels, *_ = world(3_000)
-    bank = Bank(vectors, labels, search="approximate", recall=0.5)
-    search = bank._search
-    cell = search.contents.index.layers[0]
-    longest = np.diff(cell.starts).argmax()
-    gone = cell.places[cell.starts[longest] : cell.starts[longest + 1]]
-    left = bank.remove(gone)
-    near = left.nearest(vectors[gone[:5]], 50)
-    assert np.isfinite(near.distances).all()
-    assert not np.isin(near.indices, gone).any()
+    search = Bank(vectors, labels, search="approximate", recall=0.98)._search
+    held = tuning.hold_out(search.points)
+    low = replace(search.efforts[0], probes=6, sides=1)
+    found = tuning._until_enough(search.contents, low, held, 0.98)
+    assert found.probes > 6
+    assert found.measured.recall >= 0.985
+
+
+def test_a_class_that_lies_beyond_all_products_is_found_all_the_same():
+    vectors, labels, asked, _ = world(2_000)
+    vectors[7], labels[7] = 1e25, 99
+    near = Bank(vectors, labels, search="approximate", recall=0.9).nearest(asked, 5, predicted=np.full(len(asked), 99))
+    assert (near.same.indices == 7).all()
+    assert (near.other.distances == near.distances[:, 0]).all()
+
+
+def test_removed_points_of_the_queries_own_class_leave_no_trace_in_its_cells():
+    vectors, labels, asked, _ = world(3_000)
+    bank = Bank(vectors, labels, search="approximate", recall=0.9)
+    some = np.flatnonzero(labels == 0)[:-3]
+    left, full = bank.remove(some), Bank(vectors, labels).remove(some)
+    near, true = (each.nearest(asked, 20, predicted=np.zeros(len(asked), int)) for each in (left, full))
+    assert (near.same.indices == true.same.indices).all()
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1.0, 1e20])
@@ -257,6 +281,8 @@ def test_scores_carry_the_recall_through_batches(made):
     trust, true = (distance(each, asked, truth) for each in (bank, full))
     assert trust.neighbors.recall == bank.measured().recall
     assert trust.neighbors.first(3).recall == trust.neighbors.recall
+    both = Neighbors.join([trust.neighbors, true.neighbors])
+    assert both.recall == trust.neighbors.recall < true.neighbors.recall
     assert np.corrcoef(trust.log_odds, true.log_odds)[0, 1] > 0.99
 
 

@@ -146,6 +146,14 @@ def test_the_fingerprint_is_of_the_living_points(bank):
     assert len(index_file.fingerprint(bank._points)) == len(hashlib.sha256().hexdigest())
 
 
+def test_the_fingerprint_tells_points_from_their_mirror_images():
+    """Whose lengths and centre are the same."""
+    half = RNG.integers(-9, 9, (200, 4)).astype(np.float32)
+    both = np.concatenate([half, -half])
+    marks = {index_file.fingerprint(Bank(part, np.zeros(400))._points) for part in (both, -both)}
+    assert len(marks) == 2
+
+
 KILLED = """
 import os, signal, sys
 import numpy as np

@@ -126,8 +126,7 @@ class ApproximateSearch:
 
     def _each(self, m: int, effort: Effort, work: Any) -> None:
         """Run ``work`` on all queries, a chunk on each core at a time."""
-        assert self.contents is not None
-        each = 12 * Probe.room(effort.keep) + 8 * (effort.keep + len(self.contents.far))
+        each = 12 * Probe.room(effort.keep) + 8 * effort.keep
         size = max(1, min(_QUERIES, _ROOM // each, -(-m // cores())))
         chunks = [slice(start, min(m, start + size)) for start in range(0, m, size)]
         rounds = [chunks[start : start + cores()] for start in range(0, len(chunks), cores())]
@@ -166,10 +165,6 @@ class _Pass(Probe):
         probes = self.effort.probes
         near = self.cells(everyone, max(probes, _WIDE * self.effort.sides) if self.with_sides else probes)
         counts, _, places = self.candidates(everyone, near[:, :probes], self.effort.keep)
-        far = self.contents.far
-        if len(far):
-            places = np.concatenate([places, np.empty((len(places), len(far)), np.int64)], axis=1)
-            kernels.append(counts, places, self.skip, far)
         measured = self.measure(everyone, counts, places, k)
         order = np.argsort(measured, axis=1)
         kernels.rank(k, counts, places, measured, order, found.distances[rows], found.places[rows])

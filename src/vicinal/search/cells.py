@@ -28,6 +28,7 @@ _EACH = 32  # points of each cell, on average, that centres are found from
 _ROUNDS = 8  # of Lloyd's algorithm
 _BLOCK = 2_048  # points whose nearest centres are found together
 _ROWS = 16_384  # points whose shadows are cast together
+_LOST = 1e4  # times the usual length: queries beyond it are left to brute force
 _REACH = 1e12  # times the usual length: beyond it, products leave float32's range
 
 
@@ -64,8 +65,17 @@ class Axes:
     def shadows(self, vectors: Vectors) -> Vectors:
         """(m, p), float32; of what leaves float32's range, whatever comes out."""
         with np.errstate(over="ignore", invalid="ignore"):
-            seen: Vectors = (vectors - self.centre) * np.float32(self.scale)
-            return seen @ self.directions
+            return self._seen(vectors) @ self.directions
+
+    def lost(self, queries: Vectors) -> npt.NDArray[np.bool_]:
+        """Whether queries lie so far out that float32 products with them tell points apart no more."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            inside: npt.NDArray[np.bool_] = np.abs(self._seen(queries)).max(axis=1) < _LOST
+        return ~inside
+
+    def _seen(self, vectors: Vectors) -> Vectors:
+        seen: Vectors = (vectors - self.centre) * np.float32(self.scale)
+        return seen
 
     def far(self, squares: Floats) -> npt.NDArray[np.bool_]:
         """Whether points of some squared lengths lie so far out that they have no use for shadows."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from vicinal.checks import Floats, Integers, Vectors
 from vicinal.search import kernels, probing
@@ -33,15 +32,14 @@ class Contents:
     index: Index
 
     @cached_property
-    def far(self) -> Integers:
-        """Places of points so far out that they have no shadow, and are measured for every query."""
-        return np.flatnonzero(self.points.living & self.index.axes.far(self.points.squares))
-
-    @cached_property
     def lying(self) -> list[tuple[Vectors, Codes]]:
-        """For each layer, in its order: h of each point, infinite for one that is not to be found, and its class."""
+        """For each layer, in its order: h of each point and its class.
+
+        h is infinite for points that were removed, and for those so far out that products would leave float32's range:
+        these are nobody's neighbours, and a side that has no others is left to brute force.
+        """
         half = self.points.squares * (self.index.axes.scale**2 / 2)
-        half[self.far] = np.inf
+        half[self.index.axes.far(self.points.squares)] = np.inf
         rounded = half.astype(np.float32)
         return [(rounded[layer.places], self.points.codes[layer.places]) for layer in self.index.layers]
 
@@ -90,8 +88,7 @@ class Probe:
         self.queries, self.skip = frozen(queries), skip
         self.predicted = np.full(len(queries), -1, np.int32) if predicted is None else predicted
         self.shadows = self.index.axes.shadows(queries)
-        with np.errstate(over="ignore", invalid="ignore"):
-            self.undecided: npt.NDArray[np.bool_] = ~(np.abs(self.shadows).max(axis=1) < 1e15)
+        self.undecided = self.index.axes.lost(queries)
         self.shadows[self.undecided] = 0
 
     @staticmethod

@@ -140,9 +140,11 @@ def _first_guess(contents: Contents, held: HeldOut, k: int, recall: float) -> Ef
     cells = _owners(contents)[held.truth.places[:, :k]]
     needed = np.take_along_axis(ranks, cells, axis=1)
     probes = int(np.quantile(needed, 1 - _MISSED * (1 - _aim(recall)), method="higher")) + 1
+    size, count = contents.index.size, len(contents.index.centres)
+    probes = min(count, max(probes, -(-2 * k * count // size)))  # with fewer than k points, all would be looked at
     everyone = slice(0, len(held.queries))
     chosen = probe.cells(everyone, probes)
-    if _is_too_much(contents, probes * contents.index.size / len(contents.index.centres)):
+    if _is_too_much(contents, probes * size / count):
         raise Shortfall(_best(needed, contents))
     counts, values, places = probe.candidates(everyone, chosen, int(_KEEP[-1] * k))
     measured = probe.measure(everyone, counts, places, k)
@@ -218,7 +220,7 @@ def _flop(contents: Contents, effort: Effort, held: HeldOut) -> float:
     probe = Probe(contents, held.queries, held.places, held.predicted)
     everyone = slice(0, len(held.queries))
     work = 2 * p * (d + cells + _lengths(contents, probe.cells(everyone, effort.probes)))
-    work += 2 * d * (effort.keep + len(contents.far))
+    work += 2 * d * effort.keep
     assert held.truth.near_distances is not None
     for side in (probing.SAME, probing.OTHER):
         lacking = np.flatnonzero(held.truth.near_distances[:, side] > held.truth.distances[:, effort.k - 1])
