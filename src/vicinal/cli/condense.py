@@ -20,7 +20,7 @@ _CURVE = "The curve"
 
 @command(
     "vicinal condense bank.safetensors --share 0.05 --out small.safetensors",
-    "vicinal condense bank.safetensors --curve test.npz --method k-means --picture curve.png",
+    "vicinal condense bank.safetensors --curve test.npz --picture curve.png",
 )
 def condense(
     file: Annotated[
