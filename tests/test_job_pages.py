@@ -1,4 +1,4 @@
-"""The figures on the pages of novelty, ensembles, the guard and training are those of the committed runs."""
+"""The figures on the pages of the jobs, of training and of speed are those of the committed runs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("novelty", "ensembles", "production", "training")
+PAGES = ("novelty", "ensembles", "production", "training", "speed", "search", "condensing")
 
 
-@pytest.mark.parametrize("benchmark", ["novelty", "together", "ensemble", "guard", "train"])
+@pytest.mark.parametrize("benchmark", ["novelty", "together", "ensemble", "guard", "train", "scale"])
 def test_the_tables_of_the_pages_are_those_of_the_committed_run(benchmark, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     spec = importlib.util.spec_from_file_location(f"benchmark_of_{benchmark}", ROOT / "benchmarks" / f"{benchmark}.py")

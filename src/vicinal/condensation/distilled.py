@@ -29,6 +29,7 @@ _RATE = 0.05  # of a step, of the distance from a point to its centre
 _WARM = 0.1  # of the steps, in which the rate rises
 _FADE = 0.9, 0.99  # of the averages of the slopes and of their squares (Adam, Kingma and Ba 2015)
 _FEW = 2**22  # products for a part below which threads do not pay
+_LEAST = 1e-30  # of the usual distance: the slopes of nearer ones leave float32's range
 _TINY = 1e-3  # of the usual distance: nearer is taken as this near
 
 
@@ -53,6 +54,8 @@ def distilled(task: Task) -> Kept:
     logs = np.log(start.weights) if task.weighted else np.zeros(len(start.weights))
     centre = task.vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
     moved, reach = start.vectors - centre, _reach(task, start.vectors)
+    if reach < _LEAST or not np.isfinite(np.einsum("ij,ij->i", moved, moved)).all():
+        return start  # every point lies on a prototype, or beyond float32's range
     prototypes = Prototypes(moved, logs, task.codes[start.places], len(task.keep), reach)
     prototypes.learn(_lesson(task, centre), task.generator(-1 % 2**32), weighted=task.weighted)
     weights = np.exp(prototypes.logs - prototypes.logs.max())
@@ -95,10 +98,9 @@ def _lesson(task: Task, centre: Vectors) -> Lesson:
 
 
 def _reach(task: Task, kept: Vectors) -> float:
-    """The mean distance from a point to the nearest that is kept, and not 0."""
+    """The mean distance from a point to the nearest that is kept."""
     search = BruteSearch(Points.of(kept, np.zeros(len(kept), np.int64)))
-    found = float(search.nearest(task.vectors, 1).distances.mean())
-    return max(found, float(np.finfo(np.float32).tiny))
+    return float(search.nearest(task.vectors, 1).distances.mean())
 
 
 @dataclass(frozen=True, eq=False)
