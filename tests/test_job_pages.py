@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = ("novelty", "ensembles", "production", "training", "speed", "search", "condensing")
 
 
-@pytest.mark.parametrize("benchmark", ["novelty", "together", "ensemble", "guard", "train", "scale"])
+@pytest.mark.parametrize("benchmark", ["novelty", "together", "pairs", "ensemble", "guard", "train", "scale"])
 def test_the_tables_of_the_pages_are_those_of_the_committed_run(benchmark, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     spec = importlib.util.spec_from_file_location(f"benchmark_of_{benchmark}", ROOT / "benchmarks" / f"{benchmark}.py")
