@@ -113,7 +113,8 @@ def _refuse_disagreement(path: str | Path, arrays: Mapping[str, Any], facts: Map
         raise FileError(f"{path}: expected {n} of each of {', '.join(lengths)}, got {lengths}; the file is damaged")
     rows, squares, end = arrays["rows"], arrays["squares"], facts.get("next_row")
     numbered = type(end) is int and rows[0] >= 0 and rows[-1] < end and bool((rows[:-1] < rows[1:]).all())
-    finite = np.isfinite(squares).all() and squares.min() >= 0 and np.isfinite(arrays["centre"]).all()
+    largest = float(np.finfo(np.float32).max)  # of an entry, and so of a mean of entries
+    finite = (np.abs(arrays["centre"]) <= largest).all() and 0 <= squares.min() <= squares.max() <= 4 * d * largest**2
     if not numbered or not finite or not isinstance(facts.get("facts"), dict):
         raise FileError(f"{path}: expected ascending rows, finite lengths and facts; the file is damaged")
     weights = arrays.get("weights", np.ones(1))

@@ -63,11 +63,12 @@ def shift(queries: Vectors, points: Points, scale: float, *, unit: float = UNIT)
     longest = points.radius + origin  # no point at all is
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = (shifted * scale).astype(np.float32)
-    undecided = ~((longest * np.sqrt(lengths) * scale < 1e36) & np.isfinite(scaled).all(axis=1))
-    scaled[undecided] = 0
     size, d, half = reach * np.sqrt(lengths) * scale, points.dimension, points.reach**2 * scale
     coarse = 2.01 * max(0.0, unit - UNIT)
     error = size * ((d + 3) * UNIT + coarse) + 1.5 * UNIT * half + _TINY * d * (1 + reach)
+    fits = (longest * np.sqrt(lengths) * scale < 1e36) & (error < 1e38)
+    undecided = ~(fits & np.isfinite(scaled).all(axis=1))
+    scaled[undecided] = 0
     slack = np.where(undecided, 0, 2.02 * error).astype(np.float32)
     level = np.column_stack([scale * (lengths / 2 + shifted @ points.centre), np.full(len(queries), scale / 2)])
     rounding = (4 * UNIT + 2 * coarse) * (size + half) / scale
