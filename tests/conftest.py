@@ -1,4 +1,8 @@
-"""For all tests: a property is no test of speed, so hypothesis sets no deadlines; and how to run a command line."""
+"""For all tests: how hypothesis looks for counterexamples, and how to run a command line.
+
+A property is no test of speed, so there are no deadlines. The tests draw the same examples every time, so that a change
+is judged by what it changes; ``pytest --hypothesis-profile=explore`` draws new ones, and more.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,8 @@ from hypothesis import settings
 
 from vicinal.cli import main
 
-settings.register_profile("vicinal", deadline=None)
+settings.register_profile("vicinal", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None, max_examples=500)
 settings.load_profile("vicinal")
 
 

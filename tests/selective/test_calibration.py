@@ -96,6 +96,14 @@ def test_a_calibration_never_falls_and_never_says_0_or_1(data, method):
     assert values.max() <= 1
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_a_score_far_from_many_alike_gives_probabilities(method):
+    scores = np.append(np.arange(40) * 1e-66, [-1e299, 1e299])
+    values = calibrate(scores, np.arange(42) % 3 > 0, method)(np.sort(scores))
+    assert (np.diff(values) >= -1e-12).all()
+    assert 0 < values[0] <= values[-1] < 1
+
+
 def test_a_score_that_points_the_wrong_way_gives_the_share_of_right_ones():
     scores, correct = world(2000)
     for method in ("platt", "beta"):

@@ -224,7 +224,8 @@ def _middle(scores: Floats) -> tuple[float, float]:
 
 
 def _scaled(scores: Floats, centre: float, scale: float) -> Floats:
-    found: Floats = (np.clip(scores, -_WIDEST, _WIDEST) - centre) / scale
+    with np.errstate(over="ignore"):  # a score far from all the others, over the small scale of those
+        found: Floats = np.clip((np.clip(scores, -_WIDEST, _WIDEST) - centre) / scale, -_WIDEST, _WIDEST)
     return found
 
 

@@ -132,7 +132,8 @@ class Fusion:
         )
 
     def _terms(self, columns: Floats) -> Floats:
-        gaps = np.clip((columns - self.centres) / self.scales, -_FARTHEST, _FARTHEST)
+        with np.errstate(over="ignore"):  # clipped anyway
+            gaps = np.clip((columns - self.centres) / self.scales, -_FARTHEST, _FARTHEST)
         found: Floats = 2 * np.arcsinh(gaps / 2)
         return found
 
