@@ -14,6 +14,7 @@ from vicinal.bank_file import HEAVIEST, LIGHTEST, Stored
 from vicinal.checks import Floats, Integers, Vectors
 from vicinal.errors import InputError, ShapeError
 from vicinal.search import Choice, Found, Masses, Name, Points, Search
+from vicinal.search.points import Gathered
 from vicinal.search.protocol import Approximate, Codes, Measured
 from vicinal.stream import Chunks
 from vicinal.values import Embeddings, Nearest, Neighbors
@@ -133,6 +134,11 @@ class Bank:
         return (
             self._points.segments[0] if whole and len(self._points.segments) == 1 else self._points.gather(self._living)
         )
+
+    @property
+    def lazy_vectors(self) -> Vectors | Gathered:
+        """The same as ``vectors``; those that lie in a file are copied as they are asked for, and not held."""
+        return Gathered(self._points, self._living) if self._points.mapped else self.vectors
 
     def nearest(
         self, queries: Any, k: int = 50, *, predicted: Any = None, exclude_self: bool | Any = False

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -41,6 +44,36 @@ def test_indices_are_rows_of_the_whole_bank_with_the_labels_of_the_small_one(met
 
 
 CENTRES = ("distilled", "k-means")
+
+
+def test_a_bank_in_a_file_condenses_to_the_same(method, tmp_path):
+    bank = clustered().remove(np.arange(0, 400, 3))
+    bank.save(tmp_path / "bank")
+    small, wanted = (condense(one, method, share=0.2) for one in (Bank.load(tmp_path / "bank"), bank))
+    np.testing.assert_array_equal(small.indices, wanted.indices)
+    np.testing.assert_array_equal(small.bank.vectors, wanted.bank.vectors)
+    np.testing.assert_array_equal(small.bank.weights, wanted.bank.weights)
+    assert small.k == wanted.k
+
+
+def test_of_a_bank_in_a_file_no_more_than_a_class_is_in_memory(tmp_path):
+    """Pages of a file that are mapped count as resident, so those that were looked at must have been given back."""
+    generator = np.random.default_rng(0)
+    labels = np.arange(200_000) % 50
+    vectors = generator.standard_normal((200_000, 256), dtype=np.float32)  # 195 MiB; a class is 4
+    Bank(vectors, labels).save(tmp_path / "bank")
+    script = f"""
+import numpy as np, resource
+from vicinal import Bank, condense
+small = Bank.load({str(tmp_path / "bank")!r})
+condense(small.take(np.arange(2000)), "k-means", 0.05)  # compiles
+bank = Bank.load({str(tmp_path / "bank")!r})
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+condense(bank, "k-means", 0.0005)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+"""
+    grown = float(subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout)
+    assert grown < 150
 
 
 def test_the_same_seed_gives_the_same_bank_and_another_another(method):

@@ -87,4 +87,4 @@ def condense(
 def _task(bank: Bank, share: float, seed: int, weighted: bool) -> Task:
     codes = bank.codes(bank.labels)
     each = np.ones(len(bank)) if bank.weights is None else bank.weights
-    return Task(bank.vectors, codes, each, share_out(np.bincount(codes), share), seed, weighted)
+    return Task(bank.lazy_vectors, codes, each, share_out(np.bincount(codes), share), seed, weighted)

@@ -52,12 +52,13 @@ def distilled(task: Task) -> Kept:
     assert start.vectors is not None
     assert start.weights is not None
     logs = np.log(start.weights) if task.weighted else np.zeros(len(start.weights))
-    centre = task.vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
-    moved, reach = start.vectors - centre, _reach(task, start.vectors)
+    vectors = task.whole
+    centre = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
+    moved, reach = start.vectors - centre, _reach(vectors, start.vectors)
     if reach < _LEAST or not np.isfinite(np.einsum("ij,ij->i", moved, moved)).all():
         return start  # every point lies on a prototype, or beyond float32's range
     prototypes = Prototypes(moved, logs, task.codes[start.places], len(task.keep), reach)
-    prototypes.learn(_lesson(task, centre), task.generator(-1 % 2**32), weighted=task.weighted)
+    prototypes.learn(_lesson(task, vectors, centre), task.generator(-1 % 2**32), weighted=task.weighted)
     weights = np.exp(prototypes.logs - prototypes.logs.max())
     weights *= task.masses.sum() / weights.sum()
     return Kept(start.places, prototypes.vectors + centre, np.clip(weights, LIGHTEST, HEAVIEST))
@@ -84,23 +85,23 @@ class Lesson:
         return self.vectors[rows], self.codes[rows], self.shares[rows], self.masses[rows]
 
 
-def _lesson(task: Task, centre: Vectors) -> Lesson:
+def _lesson(task: Task, vectors: Vectors, centre: Vectors) -> Lesson:
     """Of every point: the classes of its neighbours in the bank without it, by their weight, and its own class."""
     n = len(task.codes)
-    search = BruteSearch(Points.of(task.vectors, task.codes.astype(np.int64), task.masses))
-    found = search.nearest(task.vectors, min(_K, n - 1), exclude=np.arange(n))
+    search = BruteSearch(Points.of(vectors, task.codes.astype(np.int64), task.masses))
+    found = search.nearest(vectors, min(_K, n - 1), exclude=np.arange(n))
     logs = log_weights(found.distances, "exp", task.masses[found.places])
     shares = np.exp(logs - logs.max(axis=1, keepdims=True))
     shares *= (1 - _OWN) / shares.sum(axis=1, keepdims=True)
     codes = np.column_stack([task.codes, task.codes[found.places]]).astype(np.int32)
     shares = np.column_stack([np.full(n, _OWN), shares]).astype(np.float32)
-    return Lesson(task.vectors - centre, codes, shares, task.masses / task.masses.mean())
+    return Lesson(vectors - centre, codes, shares, task.masses / task.masses.mean())
 
 
-def _reach(task: Task, kept: Vectors) -> float:
+def _reach(vectors: Vectors, kept: Vectors) -> float:
     """The mean distance from a point to the nearest that is kept."""
     search = BruteSearch(Points.of(kept, np.zeros(len(kept), np.int64)))
-    return float(search.nearest(task.vectors, 1).distances.mean())
+    return float(search.nearest(vectors, 1).distances.mean())
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,9 +22,10 @@ def density_preserving(task: Task) -> Kept:
     """
 
     def choose(members: Integers, keep: int, generator: np.random.Generator) -> Kept:
-        while len(members) > keep:
-            members = _fewer(members, keep, task.vectors, int(generator.integers(2)))
-        return Kept(members)
+        vectors, left = task.vectors[members], np.arange(len(members))
+        while len(left) > keep:
+            left = _fewer(left, keep, vectors, int(generator.integers(2)))
+        return Kept(members[left])
 
     return by_class(task, choose, "halving")
 

@@ -63,7 +63,8 @@ class _Scan:
 
     @classmethod
     def of(cls, task: Task, order: Integers) -> _Scan:
-        vectors = task.vectors[order] - task.vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
+        vectors = task.vectors[order]
+        vectors -= vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
         n = len(order)
         best, guess = np.full(n, np.inf), np.full(n, -1, np.int32)
         blocks = np.zeros(-(-n // _BLOCK), np.int64)

@@ -13,14 +13,16 @@ __all__ = ["CHOICES", "recommended_k"]
 CHOICES = (1, 2, 3, 5, 10, 20, 50, 100, 200)
 _K = 50  # of the whole bank: the default of the distance score
 _MOST = 2000  # points that are looked at
+_PAIRS = 2_000_000_000  # distances that are taken for it, so fewer points of a bank of more than a million
 
 
 def recommended_k(bank: Bank, small: Bank, seed: int = 0) -> int:
     """The k with which a condensed bank ranks the whole bank's own points most as that ranks them.
 
-    Of at most 2,000 points that are not in the condensed bank, the log-odds of the own class and of its strongest rival
-    are taken from the whole bank, each point left out, at k = 50; and from the condensed bank at each of ``CHOICES``
-    and at its size, if that is smaller. The k with the largest rank correlation (Spearman) wins, the largest of equals.
+    Of at most 2,000 points (200 of ten million) that are not in the condensed bank, the log-odds of the own class and
+    of its strongest rival are taken from the whole bank, each point left out, at k = 50; from the condensed bank at
+    each of ``CHOICES`` and at its size, if that is smaller. The k with the largest rank correlation (Spearman) wins,
+    the largest of equals.
 
     Where no point is left to look at, it is 50, or the size of the condensed bank.
 
@@ -30,12 +32,13 @@ def recommended_k(bank: Bank, small: Bank, seed: int = 0) -> int:
         3
     """
     places = np.flatnonzero(~np.isin(bank.rows, small.rows))
-    places = np.sort(np.random.default_rng(seed).permutation(places)[:_MOST])
+    places = np.sort(np.random.default_rng(seed).permutation(places)[: min(_MOST, _PAIRS // len(bank))])
     usual = min(_K, len(small))
     if not len(places) or len(bank.classes) < 2:
         return usual
-    vectors, labels = bank.vectors[places], bank.labels[places]
-    whole = score.distance(bank, vectors, labels, k=min(_K, len(bank) - 1), exclude_self=bank.rows[places])
+    asked = bank.take(bank.rows[places])
+    vectors, labels = asked.vectors, asked.labels
+    whole = score.distance(bank, vectors, labels, k=min(_K, len(bank) - 1), exclude_self=asked.rows)
     assert whole.rival is not None
     wanted = np.concatenate([whole.log_odds, whole.rival.log_odds])
     likeness = {}

@@ -10,6 +10,7 @@ import numpy as np
 
 from vicinal.checks import Floats, Integers, Vectors
 from vicinal.progress import track
+from vicinal.search.points import Gathered
 from vicinal.search.protocol import Codes
 
 __all__ = ["Kept", "Method", "Task", "by_class", "share_out"]
@@ -20,7 +21,7 @@ class Task:
     """The points of a bank, and how many to keep of each class. Places are rows of ``vectors``.
 
     Attributes:
-        vectors: (n, d).
+        vectors: (n, d); those of a bank in a file are copied a few at a time, as they are asked for.
         codes: (n,), the class of each, from 0 on.
         masses: (n,), how many points each stands for already.
         keep: (c,), how many to keep of each class: at least one, at most all.
@@ -28,12 +29,17 @@ class Task:
         weighted: whether the weights that a method answers will be used.
     """
 
-    vectors: Vectors
+    vectors: Vectors | Gathered
     codes: Codes
     masses: Floats
     keep: Integers
     seed: int
     weighted: bool = True
+
+    @property
+    def whole(self) -> Vectors:
+        """All vectors at once, in memory."""
+        return self.vectors if isinstance(self.vectors, np.ndarray) else self.vectors[:]
 
     def members(self, code: int) -> Integers:
         """The places of one class, ascending."""

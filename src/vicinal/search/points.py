@@ -213,7 +213,7 @@ def frozen(vectors: Vectors) -> Vectors:
 
 @dataclass(frozen=True, eq=False)
 class Gathered:
-    """The vectors at some places, copied a slice at a time (see :class:`vicinal.store.Rows`)."""
+    """The vectors at some places, copied as they are asked for: an array (see :class:`vicinal.store.Rows`)."""
 
     points: Points
     places: Integers
@@ -231,5 +231,5 @@ class Gathered:
     def __len__(self) -> int:
         return len(self.places)
 
-    def __getitem__(self, rows: slice, /) -> Vectors:
+    def __getitem__(self, rows: slice | Integers, /) -> Vectors:
         return self.points.gather(self.places[rows])
