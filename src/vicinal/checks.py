@@ -21,6 +21,7 @@ from vicinal import pages
 from vicinal.errors import InputError, ShapeError
 
 __all__ = [
+    "Bytes",
     "Flags",
     "Floats",
     "Integers",
@@ -45,6 +46,7 @@ __all__ = [
 ]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+Bytes: TypeAlias = npt.NDArray[np.int8]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Integers: TypeAlias = npt.NDArray[np.int64]
 Pixels: TypeAlias = npt.NDArray[np.uint8]

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from vicinal import Bank, pages
-from vicinal.search import BruteSearch, Points, exact, worth
+from vicinal.search import BruteSearch, Points, dots, exact, worth
 from vicinal.search.exact import ExactSearch
-from vicinal.search.shadows import Shadows, axes_of
-from vicinal.search.sifting import shadow_bar
+from vicinal.search.shadows import Shadows, axes_of, turned
+from vicinal.search.sifting import needed
 
 
 def structured(n, d, seed=0, classes=20):
@@ -72,31 +72,69 @@ def test_any_number_of_axes_gives_brute_forces_answer_to_the_last_bit(world, dat
 
 @given(world=worlds(), data=st.data())
 @settings(max_examples=200, deadline=None)
-def test_no_shadow_is_farther_than_its_point_rounding_included(world, data):
+def test_a_point_within_the_bar_is_never_sifted_out_rounding_included(world, data):
     vectors, queries = world
     points = Points.of(vectors, np.zeros(len(vectors), int))
     if not 1e-12 < points.reach < 1e12:
         return
-    axes = axes_of(points)[:, : data.draw(st.integers(1, vectors.shape[1]))]
-    shadows = Shadows.of(points, axes)
-    asked = shadows.ask(queries, points)
-    cast = shadows.cast(vectors, points.centre)
-    half = (points.squares / 2).astype(np.float32)
-    order = np.random.default_rng(len(vectors)).permutation(cast.shape[1])
+    shadows = Shadows.of(points, turned(axes_of(points)[:, : data.draw(st.integers(1, vectors.shape[1]))]))
+    asked, (tiles,) = shadows.ask(queries, points), shadows.tiles
+    found = np.empty((dots.GROUP, dots.TILE), np.int32)
     for i in np.flatnonzero(asked.decided):
+        group = i // dots.GROUP * dots.GROUP
+        dots.dots(found, tiles.numbers[0], asked.numbers[group : group + dots.GROUP], tiles.begins[0])
+        left = found[i - group].astype(np.float32) - tiles.halves[0] * np.float32(asked.facts[i, 3])
         for j in np.setdiff1d(np.arange(min(9, len(vectors))), points.outliers):
-            v = -half[j]
-            for t in order:
-                v = np.float32(v + np.float32(asked.shadows[i, t] * cast[j, t]))
             gaps = [Fraction(float(a)) - Fraction(float(b)) for a, b in zip(vectors[j], queries[i], strict=True)]
-            assert v >= shadow_bar(asked.levels[i], -(float(sum(gap * gap for gap in gaps)) ** 0.5))
+            distance = float(sum(gap * gap for gap in gaps)) ** 0.5
+            assert left[j] >= needed(tiles.facts[0], asked.facts[i], -distance)
 
 
-def test_axes_lengthen_nothing():
+def test_most_points_beyond_the_bar_are_sifted_out():
+    vectors, labels, queries, _ = structured(4000, 40)
+    points = Points.of(vectors, labels)
+    shadows = Shadows.of(points, turned(axes_of(points)))
+    asked, (tiles,) = shadows.ask(queries, points), shadows.tiles
+    found = np.empty((dots.GROUP, dots.TILE), np.int32)
+    dots.dots(found, tiles.numbers[0], asked.numbers[:4], tiles.begins[0])
+    distances = np.linalg.norm(queries[:4, None].astype(float) - vectors[: dots.TILE], axis=2)
+    for i in range(4):
+        bar = np.sort(distances[i])[20]
+        left = found[i] - tiles.halves[0] * asked.facts[i, 3] >= needed(tiles.facts[0], asked.facts[i], -bar)
+        assert left[distances[i] <= bar].all()
+        assert not left[distances[i] > 1.2 * bar].any()
+
+
+@given(data=st.data(), steps=st.integers(1, 20), seed=st.integers(0, 99))
+@settings(max_examples=30)
+def test_both_loops_multiply_exactly(data, steps, seed):
+    rng = np.random.default_rng(seed)
+    most = data.draw(st.sampled_from([1, 127]))
+    numbers = rng.integers(-most, most + 1, (dots.STEP * steps, dots.TILE)).astype(np.int8)
+    queries = rng.integers(-127, 128, (dots.GROUP, len(numbers)))
+    begin = (-128 * numbers.sum(axis=0, dtype=np.int32)).astype(np.int32)
+    for multiply, instructed in ((dots.dots, dots.INSTRUCTED), (dots.plain, False)):
+        found = np.zeros((dots.GROUP, dots.TILE), np.int32)
+        multiply(found, dots.laid(numbers, instructed=instructed), (queries + 128).astype(np.uint8), begin)
+        np.testing.assert_array_equal(found, queries @ numbers.astype(int))
+
+
+def test_the_largest_products_are_exact_in_float32():
+    numbers = np.full((dots.COLUMNS, dots.TILE), 127, np.int8)
+    numbers[0, 0] = 126
+    queries = np.full((dots.GROUP, dots.COLUMNS), 127 + 128, np.uint8)
+    found = np.zeros((dots.GROUP, dots.TILE), np.int32)
+    dots.plain(found, dots.laid(numbers, instructed=False), queries, np.zeros(dots.TILE, np.int32))
+    assert found[0, 1] == 127 * 127 * dots.COLUMNS < 2**24
+    assert found[0, 0] == found[0, 1] - 127
+
+
+def test_turned_axes_lengthen_nothing():
     vectors, labels, _, _ = structured(3000, 40)
-    axes = axes_of(Points.of(vectors, labels))
-    assert np.linalg.norm(axes, 2) < 1
-    assert np.linalg.norm(axes, 2) > 1 - 1e-9
+    for width in (7, 40):
+        axes = turned(axes_of(Points.of(vectors, labels))[:, :width])
+        assert np.linalg.norm(axes, 2) < 1
+        assert np.linalg.norm(axes, 2) > 1 - 1e-9
 
 
 @pytest.mark.parametrize("k", [1, 50, 200])
@@ -147,11 +185,22 @@ def test_several_threads_share_one_search():
     assert all((answer.places == expected.places).all() for answer in answers)
 
 
-def test_points_without_structure_are_left_to_brute_force():
+def test_points_of_which_none_is_much_nearer_than_the_others_are_left_to_brute_force():
+    vectors = np.eye(64, dtype=np.float32)[np.arange(5000) % 64]
+    vectors += 1e-3 * np.random.default_rng(0).standard_normal(vectors.shape, dtype=np.float32)
+    search = ExactSearch(Points.of(vectors, np.zeros(5000, int)))
+    assert search.shadows.axes.shape == (64, 0)
+    assert same(search.nearest(vectors[:9], 100), BruteSearch(search.points).nearest(vectors[:9], 100))
+
+
+def test_points_without_structure_are_sifted_along_all_axes(monkeypatch):
     rng = np.random.default_rng(0)
-    vectors = rng.standard_normal((10_000, 100), dtype=np.float32)
-    search = ExactSearch(Points.of(vectors, np.zeros(10_000, int)))
-    assert search.shadows.axes.shape == (100, 0)
+    points = Points.of(rng.standard_normal((10_000, 100), dtype=np.float32), np.zeros(10_000, int))
+    queries = rng.standard_normal((30, 100), dtype=np.float32)
+    expected = BruteSearch(points).nearest(queries, 50)
+    search = ExactSearch(points, 100)
+    monkeypatch.setattr(BruteSearch, "nearest", lambda *_, **__: pytest.fail("brute force was asked"))
+    assert same(search.nearest(queries, 50), expected)
 
 
 def test_as_many_axes_are_taken_as_it_takes():
@@ -159,7 +208,7 @@ def test_as_many_axes_are_taken_as_it_takes():
     noise = np.random.default_rng(1).standard_normal(vectors.shape, dtype=np.float32)
     banks = [Points.of(vectors + np.float32(share) * noise, labels) for share in (0, 0.05)]
     widths = [worth.best_width(points, axes_of(points)) for points in banks]
-    assert 0 < widths[0] < widths[1] < 100
+    assert 0 < widths[0] < widths[1] <= 100
 
 
 def test_what_was_known_of_a_bank_is_used_when_it_grows():

@@ -1,17 +1,17 @@
 """Exact search that need not look at every point whole: by short shadows, most are proved too far.
 
-    Points ─▶ shadows: some principal axes and the length of the rest, chosen once for a bank
+    Points ─▶ shadows: some principal axes and the length of the rest, in 8 bits, chosen once for a bank
                  │
     queries ─▶ a first bar from a sample ─▶ sift all shadows ─▶ measure what is left ─▶ Found
 
-``shadows`` proves that the squared distance of two shadows is never more than that of the points, rounding included. A
-point whose shadow lies beyond the bar is not among the k nearest, if the bar is no nearer than the k-th of them. The
+``shadows`` proves how near a point may be whose shadow lies so far from a query's, rounding included. One that cannot
+reach the bar is not among the k nearest, if the bar is no nearer than the k-th of them. The
 bar is guessed from a sample of the bank, raised as candidates come in, and checked in the end: a query whose guess was
 too near is searched again, by brute force. What is left is measured directly, in float64, as brute force measures.
 So the answer is brute force's own, to the last bit.
 
 How many axes to take is settled by what they cost and by how many points they leave, on some of the bank's own points
-(``worth``). Where none are worth it, as in data without structure, everything is left to brute force.
+(``worth``). Where none are worth it, everything is left to brute force.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ from vicinal.checks import Floats, Integers, Vectors
 from vicinal.progress import track
 from vicinal.search import kernels, sifting
 from vicinal.search.brute import BruteSearch
+from vicinal.search.dots import TILE
 from vicinal.search.points import Points, frozen
 from vicinal.search.protocol import Codes, Found, Masses
-from vicinal.search.shadows import Shadows, axes_of, drawn, halves_of, tiled
+from vicinal.search.shadows import Shadows, Tiles, axes_of, drawn, tiled, turned
 from vicinal.search.threads import Halt, cores, spread
 from vicinal.search.worth import best_width
 
@@ -42,7 +43,7 @@ _SAMPLE = 8192  # ... but no more than this
 _SURE = 2.5  # standard deviations by which more of the sample are taken than should be wanted
 _SPARE = 64  # candidates for which there is room beside the k best
 _MANY = 8  # a query for which more than one point in so many would be measured is left to brute force
-_ROWS = 64 * sifting.TILE  # points between two looks at whether to come to an end
+_ROWS = 64 * TILE  # points between two looks at whether to come to an end
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,12 +81,26 @@ class ExactSearch:
             return self.known
         axes = axes_of(self.points) if 1e-12 < self.points.reach < 1e12 else np.empty((self.points.dimension, 0))
         width = min(axes.shape[1], best_width(self.points, axes) if self.width is None else self.width)
-        return Shadows.of(self.points, axes[:, :width]) if width else Shadows(axes[:, :0], (), len(self.points))
+        if not width:
+            return Shadows(axes[:, :0], 0.0, (), len(self.points))
+        return Shadows.of(self.points, turned(axes[:, :width]))
 
     @cached_property
     def halves(self) -> tuple[Vectors, ...]:
-        """For each segment, half the squared lengths of its tiles."""
-        return halves_of(self.points)
+        """For each segment, the half squares of its tiles; infinite for removed points, too."""
+        living = tiled(self.points, self.points.living, False)
+        return tuple(
+            np.where(here, tiles.halves, np.float32(np.inf))
+            for here, tiles in zip(living, self.shadows.tiles, strict=True)
+        )
+
+    @cached_property
+    def apart(self) -> tuple[Vectors, Integers, Codes]:
+        """Vectors, places and classes of the living points without a shadow, which are measured for every query."""
+        ends = [len(segment) for segment in self.points.segments]
+        halves = [tiles.halves.ravel()[:end] for tiles, end in zip(self.shadows.tiles, ends, strict=True)]
+        places = np.flatnonzero(np.isinf(np.concatenate(halves)) & self.points.living)
+        return frozen(self.points.gather(places)), places, self.points.codes[places]
 
     @cached_property
     def codes(self) -> tuple[Codes, ...]:
@@ -96,7 +111,7 @@ class ExactSearch:
     def sample(self) -> tuple[Sample, ...]:
         """One sample of the bank, which is fixed; none of a small bank."""
         size = min(_SAMPLE, len(self.points) // _SHARE)
-        if size < 4 * sifting.TILE:
+        if size < 4 * TILE:
             return ()
         return (Sample.of(self.points, self.shadows, drawn(self.points, size)),)
 
@@ -132,7 +147,7 @@ class ExactSearch:
         return self.brute.masses(queries, k, predicted, inverse=inverse, exclude=exclude)
 
     def _each(self, m: int, work: Any) -> None:
-        _ = self.halves, self.codes, self.sample  # made once, before the threads begin
+        _ = self.halves, self.codes, self.apart, self.sample  # made once, before the threads begin
         size = max(1, min(_QUERIES, -(-m // cores())))
         chunks = [slice(start, min(m, start + size)) for start in range(0, m, size)]
         rounds = [chunks[start : start + cores()] for start in range(0, len(chunks), cores())]
@@ -148,22 +163,20 @@ class Sample:
         places: (s,), in the bank, ascending.
         vectors: (s, d).
         tiles: their shadows, as those of a segment.
-        halves: half their squared lengths.
         codes: (s,), their classes.
     """
 
     places: Integers
     vectors: Vectors
-    tiles: Vectors
-    halves: Vectors
+    tiles: Tiles
     codes: Codes
 
     @classmethod
     def of(cls, points: Points, shadows: Shadows, places: Integers) -> Sample:
         """The points at some places."""
         alone = points.take(places)
-        parts = Shadows.of(alone, shadows.axes).tiles + halves_of(alone) + tiled(alone, points.codes[places], -1)
-        return cls(places, frozen(alone.segments[0]), *parts)
+        tiles, codes = shadows.extended(points.segments, alone).tiles, tiled(alone, points.codes[places], -1)
+        return cls(places, frozen(alone.segments[0]), tiles[0], codes[0])
 
     def skip(self, places: Integers) -> Integers:
         """Places of the bank as places of the sample; -1 for those that are not in it."""
@@ -230,7 +243,7 @@ class _Lot:
     def __init__(self, over: _Pass, rows: Integers, k: int, side: int) -> None:
         self.search, self.points, self.halt, self.k, self.side = over.search, over.points, over.halt, k, side
         self.asked, self.m = self.search.shadows.ask(over.queries[rows], self.points), len(rows)
-        size, capacity = len(self.asked.vectors), min(len(self.points), k + max(k, _SPARE)) + 1
+        size, capacity = len(self.asked.numbers), min(len(self.points), k + max(k, _SPARE)) + 1
         self.skip, self.wanted = np.full(size, -1, np.int64), np.full(size, -1, np.int32)
         self.skip[: self.m] = over.skip[rows]
         if over.predicted is not None:
@@ -246,7 +259,7 @@ class _Lot:
         guessed = self.bars.copy()
         if not self._sift():
             return np.full(self.m, -1)
-        vectors, places, codes = self.search.brute.outliers
+        vectors, places, codes = self.search.apart
         sifting.meet(
             vectors, places, codes, self.asked.vectors, self.skip, self.wanted, self.side, self.k, self.bars,
             self.counts, self.values, self.places,
@@ -271,18 +284,20 @@ class _Lot:
             expected = self.k * len(sample.places) / len(self.points)
             k = 1 if self.k == 1 else int(np.ceil(expected + _SURE * np.sqrt(expected) + 1))
             most = k + k // 2 + 4
-            if most > sifting.TILE:
+            if most > TILE:
                 return
-            values = np.empty((len(self.bars), sifting.TILE), np.float32)
+            values = np.empty((len(self.bars), TILE), np.float32)
             places = np.empty(values.shape, np.int32)
+            tiles, asked = sample.tiles, self.asked
             sifting.fold(
-                sample.tiles, sample.halves, sample.codes, self.asked.shadows, self.wanted, self.side, values, places
-            )
+                tiles.numbers, tiles.begins, tiles.halves, tiles.facts, sample.codes, asked.numbers, asked.facts,
+                self.wanted, self.side, values, places,
+            )  # fmt: skip
             best = np.argpartition(values, -most, axis=1)[:, -most:]
             places = np.take_along_axis(places, best, axis=1)
             lost = np.take_along_axis(values, best, axis=1) == kernels.LOWEST
             places[lost | (places == sample.skip(self.skip)[:, None])] = -1
-            sifting.guess(sample.vectors, self.asked.vectors, places, k, self.bars)
+            sifting.guess(sample.vectors, asked.vectors, places, k, self.bars)
 
     def _sift(self) -> bool:
         """Go through the bank once; False where ``halt`` put an early end to it."""
@@ -294,9 +309,9 @@ class _Lot:
                 if self.halt.is_set():
                     return False
                 sifting.sift(
-                    tiles, halves, codes, block, start, first + start, asked.shadows, asked.vectors, asked.levels,
-                    self.skip, self.wanted, self.side, self.k, self.room, self.bars, self.counts, self.values,
-                    self.places,
+                    tiles.numbers, tiles.begins, halves, tiles.facts, codes, block, start, first + start,
+                    asked.numbers, asked.vectors, asked.facts, self.skip, self.wanted, self.side, self.k, self.room,
+                    self.bars, self.counts, self.values, self.places,
                 )  # fmt: skip
             first += len(segment)
         return True

@@ -1,33 +1,36 @@
-"""Shadows: a few coordinates of each point, from which its distance is bounded from below.
+"""Shadows: a few coordinates of each point, in whole numbers of 8 bits, from which its distance is bounded from below.
 
 Write c for the centre, z = x - c for a point and w = q - c for a query, and let V (d, p) be any matrix that lengthens
-nothing: |Vᵀz| <= |z| for every z. Its shadow is Vᵀz and one coordinate more, the length of what V leaves out:
+nothing: |Vᵀz| <= |z| for every z. The shadow of z is Vᵀz and, where p < d, one coordinate more, the length of what V
+leaves out:
 
-    e(z) = (Vᵀz, ρ(z))    with    ρ(z)² = |z|² - |Vᵀz|²    so that    |e(z)| = |z|.
+    e(z) = (Vᵀz, ρ(z))    with    ρ(z)² = |z|² - |Vᵀz|².
 
 As I - VVᵀ has no negative eigenvalue, ρ is the length of some linear image of z, and such lengths obey the triangle
 inequality: ρ(w - z)² >= (ρ(w) - ρ(z))². Hence, with nothing asked of V but that,
 
-    |q - x|² = |Vᵀ(w - z)|² + ρ(w - z)² >= |Vᵀw - Vᵀz|² + (ρ(w) - ρ(z))² = |e(w) - e(z)|² = |w|² - 2 v,
-    v = e(z)·e(w) - |z|²/2.
+    |q - x|² = |Vᵀ(w - z)|² + ρ(w - z)² >= |Vᵀw - Vᵀz|² + (ρ(w) - ρ(z))² = |e(w) - e(z)|².
 
-So a point whose v is below (|w|² - s)/2 lies farther away than √s. V holds principal axes, which are orthogonal but for
-rounding; dividing them by more than their greatest stretch, bounded by the Frobenius norm of VᵀV - I, makes the premise
-true of the very numbers that are stored.
+V holds the principal axes, turned among themselves at random, so that no coordinate is much larger than the others, and
+divided by more than their greatest stretch, bounded by the Frobenius norm of VᵀV - I: so the premise is true of the
+very numbers that are stored. Nor does it matter to |e(w) - e(z)| that the same number is taken off all ρ, or that ρ is
+dealt out to r equal coordinates ρ/√r, as is done to fill up the columns.
 
-Rounding. Let R be the longest |z| of points that are sifted, u and ε the unit roundoffs of float32 and float64. Vᵀz is
-computed in float64, each of its p entries off by at most (d + 2) ε |z|, all together by √p (d + 2) ε |z|; so ρ² is off
-by at most (2 √p + 2) (d + 3) ε |z|², ρ by at most the root of that; and what is stored is rounded to float32. So a
-stored shadow is off by at most η |z|, of a point as of a query, with
+A shadow is kept as whole numbers n from -127 to 127, times a scale: s for a tile of points, t for a query. With
+η(z) = |e(z) - s n(z)|, and η the largest in a tile, no point of the tile is as near as D unless
 
-    η = u + √p (d + 3) ε + √((2 √p + 3) (d + 3) ε).
+    |t n(w) - s n(z)| <= |e(w) - e(z)| + η(w) + η(z) <= D + η(w) + η =: F,    which is
 
-The product of two stored shadows less the stored h = |z|²/2 is a sum of p + 2 terms, summed in float32 in any order.
-All told v is off by at most
+    n(w)·n(z) - (s |n(z)|² / 2) / t >= (t² |n(w)|² - F²) / (2 s t).
 
-    (2.01 η + (p + 5) u) R |w|  +  (p + 6) u R²/2
+The product is a whole number, and exact (``dots``); ``needed`` computes the right side.
 
-and what may be flushed to zero, which is ``error`` below, with a hundredth more for all that is of second order.
+Rounding. Let u and ε be the unit roundoffs of float32 and float64. Vᵀz is computed in float64, each of its p entries
+off by at most (d + 2) ε |z|, all together by √p (d + 2) ε |z|; so ρ² is off by at most (2 √p + 2) (d + 3) ε |z|², ρ by
+at most the root of that. This is added to η, with a little more for what is of second order. On the left side the half
+square, 1/t, their product and the difference are rounded to float32, on the right side the whole: all in all less than
+6 u (|n(w)| |n(z)| + s |n(z)|² / 2 t) + 2 u |right side|, which is taken off the right side. D is a distance as all are
+measured, off by a share of (d + 3) ε at most.
 """
 
 from __future__ import annotations
@@ -40,18 +43,19 @@ import numpy as np
 import numpy.typing as npt
 
 from vicinal import pages
-from vicinal.checks import Floats, Integers, Vectors
+from vicinal.checks import Bytes, Flags, Floats, Integers, Vectors
+from vicinal.search import dots
+from vicinal.search.dots import GROUP, STEP, TILE
 from vicinal.search.points import Points, frozen
-from vicinal.search.shifting import UNIT
-from vicinal.search.sifting import GROUP, TILE
 
-__all__ = ["Asked", "Shadows", "axes_of"]
+__all__ = ["Asked", "Shadows", "Tiles", "axes_of", "drawn", "tiled", "turned"]
 
 _FINE = 2.0**-53  # the unit roundoff of float64
-_TINY = 1.2e-38  # the least normal float32
+_LARGEST = 127
 _ROWS = 32 * TILE  # points whose shadows are computed together
 _SAMPLE = 16_384  # points at most that the principal axes are computed from
 _HUGE = 1e30  # squared lengths beyond which no shadow is kept
+_NEAR = 1e-6  # a query nearer to the centre than this share of the longest point has its scale from there
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,15 +64,55 @@ class Asked:
 
     Attributes:
         vectors: (m', d), themselves; m' is m, and what is lacking to a multiple of GROUP.
-        shadows: (m', columns), their shadows; those beyond m are zero.
-        levels: (m', 2): a point as near as √s has v of at least ``levels[:, 0] - levels[:, 1] * s``.
+        numbers: (m', columns), uint8, the numbers of their shadows, each with 128 added.
+        facts: (m', 4), of each the scale, the length of the numbers, η, and one over the scale.
         decided: (m',), False where values leave the range in which all this holds, and for those beyond m.
     """
 
     vectors: Vectors
-    shadows: Vectors
-    levels: Floats
-    decided: npt.NDArray[np.bool_]
+    numbers: npt.NDArray[np.uint8]
+    facts: Floats
+    decided: Flags
+
+
+@dataclass(frozen=True, eq=False)
+class Tiles:
+    """The shadows of a segment's points, TILE by TILE.
+
+    Attributes:
+        numbers: int8 (t, columns / STEP, ., .), as ``dots`` reads them.
+        begins: int32 (t, TILE), -128 times the sum of each point's numbers.
+        halves: float32 (t, TILE), s |n|² / 2; infinite for points that have no shadow, and for padding.
+        facts: (t, 3), of each tile the scale s, η, and the length of the longest numbers.
+    """
+
+    numbers: Bytes
+    begins: npt.NDArray[np.int32]
+    halves: Vectors
+    facts: Floats
+
+    @classmethod
+    def of(cls, shadows: Floats, errors: Floats, sifted: Flags) -> Tiles:
+        """Of shadows (t TILE, columns), how far each may be off, and whether it is to be kept at all."""
+        tiles, kept = shadows.reshape(-1, TILE, shadows.shape[1]), sifted.reshape(-1, TILE)
+        tiles[~kept] = 0
+        scales = np.maximum(np.abs(tiles).max(axis=(1, 2)) / _LARGEST, 1e-30)
+        numbers, off = _whole(tiles, scales[:, None, None])
+        off += errors.reshape(-1, TILE)
+        squares = np.einsum("tji,tji->tj", numbers, numbers)
+        facts = [scales, np.where(kept, off, 0).max(axis=1), np.sqrt(squares.max(axis=1))]
+        return cls(
+            dots.laid(numbers.transpose(0, 2, 1).astype(np.int8)),
+            (-128 * numbers.sum(axis=2)).astype(np.int32),
+            np.where(kept, scales[:, None] * squares / 2, np.inf).astype(np.float32),
+            np.stack(facts, axis=1),
+        )
+
+    @classmethod
+    def joined(cls, parts: list[Tiles]) -> Tiles:
+        """Tiles one after the other."""
+        names = ("numbers", "begins", "halves", "facts")
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,24 +121,26 @@ class Shadows:
 
     Attributes:
         axes: (d, p), V, in float64.
-        tiles: for each segment (t, columns, TILE): p coordinates, the length of the rest, and zeros up to a multiple
-            of GROUP columns.
+        middle: what is taken off the length of the rest.
+        tiles: of each segment.
         fitted: how many points there were when the axes were chosen.
     """
 
     axes: Floats
-    tiles: tuple[Vectors, ...]
+    middle: float
+    tiles: tuple[Tiles, ...]
     fitted: int
 
     @classmethod
     def of(cls, points: Points, axes: Floats) -> Shadows:
         """Shadows along some axes."""
-        empty = cls(axes, (), len(points))
-        return empty.extended((), points)
+        empty = cls(axes, 0.0, (), len(points))
+        some = points.gather(drawn(points, TILE))
+        return replace(empty, middle=empty.rest_of(some, points.centre)).extended((), points)
 
     def extended(self, before: tuple[Vectors, ...], points: Points) -> Shadows:
         """Shadows of other points along the same axes; segments that were there before keep theirs."""
-        known = {id(segment): tile for segment, tile in zip(before, self.tiles, strict=True)}
+        known = {id(segment): tiles for segment, tiles in zip(before, self.tiles, strict=True)}
         tiles, first = [], 0
         for segment in points.segments:
             here = known.get(id(segment))
@@ -104,57 +150,86 @@ class Shadows:
 
     @cached_property
     def columns(self) -> int:
-        """Columns of a tile."""
-        return -(-int(self.axes.shape[1] + 1) // int(GROUP)) * int(GROUP)
+        """Columns of a shadow: the coordinates, and the length of the rest if there is one, to a multiple of STEP."""
+        d, p = self.axes.shape
+        return int(-(-(p + (p < d)) // STEP) * STEP)
 
-    def _cast(self, segment: Vectors, points: Points, first: int) -> Vectors:
-        tiles = np.zeros((-(-len(segment) // TILE), self.columns, TILE), np.float32)
+    def _cast(self, segment: Vectors, points: Points, first: int) -> Tiles:
+        usual = points.living & (points.squares < _HUGE)
+        usual[points.outliers] = False
+        parts, waiting, at = [], np.empty((0, self.columns)), first
         for start, block in pages.walk(frozen(segment), _ROWS):
-            shadows = self.cast(block, points.centre)
-            for row in range(0, len(block), TILE):  # blocks of a file may begin anywhere
-                self._lay(tiles, start + row, shadows[row : row + TILE])
-        return tiles
+            ready = np.concatenate([waiting, self.cast(block, points.centre)])
+            whole = len(ready) if start + len(block) == len(segment) else len(ready) // TILE * TILE
+            waiting = ready[whole:]  # blocks of a file may end anywhere
+            if whole:
+                rows = slice(at, at + whole)
+                parts.append(self._tiles(ready[:whole], points.squares[rows], usual[rows]))
+                at += whole
+        return Tiles.joined(parts)
 
-    def _lay(self, tiles: Vectors, start: int, shadows: Vectors) -> None:
-        while len(shadows):
-            tile, column = divmod(start, TILE)
-            fit = shadows[: TILE - column]
-            tiles[tile, :, column : column + len(fit)] = fit.T
-            start, shadows = start + len(fit), shadows[len(fit) :]
+    def _tiles(self, shadows: Floats, squares: Floats, usual: Flags) -> Tiles:
+        lacking = -len(shadows) % TILE
+        errors = self._rounding() * np.sqrt(np.where(usual, squares, 0))
+        padded = np.concatenate([shadows, np.zeros((lacking, self.columns))])
+        return Tiles.of(padded, np.append(errors, np.zeros(lacking)), np.append(usual, np.zeros(lacking, bool)))
 
-    def cast(self, vectors: Vectors, centre: Floats) -> Vectors:
-        """The shadows (n, columns) of some vectors; zeros for those too long to be sifted."""
+    def cast(self, vectors: Vectors, centre: Floats) -> Floats:
+        """The shadows (n, columns) of some vectors."""
+        d, p = self.axes.shape
         seen = vectors.astype(np.float64) - centre
-        along = seen @ self.axes
-        squares = np.einsum("ij,ij->i", seen, seen)
-        rest = np.sqrt(np.maximum(0, squares - np.einsum("ij,ij->i", along, along)))
-        shadows = np.zeros((len(vectors), self.columns), np.float32)
-        short = squares < _HUGE
-        shadows[short, : along.shape[1]] = along[short]
-        shadows[short, along.shape[1]] = rest[short]
+        shadows = np.zeros((len(vectors), self.columns))
+        np.matmul(seen, self.axes, out=shadows[:, :p])
+        if p < d:
+            copies = self.columns - p
+            shadows[:, p:] = ((_rest(seen, shadows[:, :p]) - self.middle) / np.sqrt(copies))[:, None]
         return shadows
+
+    def rest_of(self, vectors: Vectors, centre: Floats) -> float:
+        """The mean length of what the axes leave out."""
+        seen = vectors.astype(np.float64) - centre
+        return float(_rest(seen, seen @ self.axes).mean())
+
+    def _rounding(self) -> float:
+        """How far a shadow is off at most, as a share of the length of its vector, as computed in float64."""
+        d, p = self.axes.shape
+        along, rest = np.sqrt(p) * (d + 3) * _FINE, np.sqrt((2 * np.sqrt(p) + 3) * (d + 3) * _FINE)
+        return float(1.01 * along + (1.01 * rest + 8 * _FINE if p < d else 0))
 
     def ask(self, queries: Vectors, points: Points) -> Asked:
         """Queries, ready to be sifted; the module's docstring derives the bound."""
-        m, (d, p) = len(queries), self.axes.shape
+        m, d = len(queries), points.dimension
         padded = np.zeros((-(-m // GROUP) * GROUP, d), np.float32)
         padded[:m] = queries
         seen = padded.astype(np.float64) - points.centre
-        squares = np.einsum("ij,ij->i", seen, seen)
-        lengths, reach = np.sqrt(squares), points.reach
-        root = np.sqrt(p)
-        eta = UNIT + root * (d + 3) * _FINE + np.sqrt((2 * root + 3) * (d + 3) * _FINE)
-        error = (2.01 * eta + (p + 5) * UNIT) * reach * lengths + (p + 6) * UNIT * reach**2 / 2 + _TINY * (d + p)
-        error = 1.01 * error + 2 * UNIT * (lengths + reach) ** 2  # the bar is rounded to float32, too
+        lengths, reach = np.sqrt(np.einsum("ij,ij->i", seen, seen)), points.reach
         decided = (1e-12 < reach < 1e12) & (lengths < 1e12)
         decided[m:] = False
         shadows = self.cast(padded, points.centre)
         shadows[~decided] = 0
-        levels = np.column_stack([squares / 2 - error, np.full(len(padded), 0.5 + d * _FINE)])
-        return Asked(frozen(padded), shadows, levels, decided)
+        scales = np.maximum(np.abs(shadows).max(axis=1), _NEAR * reach) / _LARGEST
+        numbers, off = _whole(shadows, scales[:, None])
+        sizes = np.sqrt(np.einsum("ij,ij->i", numbers, numbers))
+        off += self._rounding() * (lengths + abs(self.middle))
+        facts = np.stack([scales, sizes, off, 1 / scales], axis=1)
+        return Asked(frozen(padded), (numbers + 128).astype(np.uint8), facts, decided)
 
 
-def tiled(points: Points, each: npt.NDArray[Any], beyond: float) -> tuple[npt.NDArray[Any], ...]:
+def _whole(shadows: Floats, scales: Floats) -> tuple[Floats, Floats]:
+    """Shadows (..., columns) as whole numbers of their scales, still in float64; and how far these are off."""
+    numbers = np.clip(np.rint(shadows / scales), -_LARGEST, _LARGEST)
+    gaps = shadows - numbers * scales
+    return numbers, np.sqrt(np.einsum("...i,...i->...", gaps, gaps)) * (1 + 1e-9)
+
+
+def _rest(seen: Floats, along: Floats) -> Floats:
+    """(n,), the length of what some coordinates leave out."""
+    squares = np.einsum("ij,ij->i", seen, seen) - np.einsum("ij,ij->i", along, along)
+    rest: Floats = np.sqrt(np.maximum(0, squares))
+    return rest
+
+
+def tiled(points: Points, each: npt.NDArray[Any], beyond: Any) -> tuple[npt.NDArray[Any], ...]:
     """What there is for each point (n,), for each segment in tiles (t, TILE), with something for padding."""
     tiles, first = [], 0
     for segment in points.segments:
@@ -165,25 +240,20 @@ def tiled(points: Points, each: npt.NDArray[Any], beyond: float) -> tuple[npt.ND
     return tuple(tiles)
 
 
-def halves_of(points: Points) -> tuple[Vectors, ...]:
-    """For each segment (t, TILE), half the squared lengths; infinite for removed points, outliers and padding."""
-    squares = points.squares.copy()
-    squares[points.outliers] = np.inf
-    with np.errstate(over="ignore"):  # where any are too long for float32, nothing is decided by shadows
-        return tiled(points, (squares / 2).astype(np.float32), np.inf)
-
-
 def axes_of(points: Points) -> Floats:
-    """(d, d), the principal axes of points around their centre, those of the largest spread first.
-
-    Shortened a little, so that they lengthen nothing.
-    """
+    """(d, d), the principal axes of points around their centre, those of the largest spread first."""
     places = drawn(points, _SAMPLE)
     seen = points.gather(places).astype(np.float64) - points.centre
     _, axes = np.linalg.eigh(seen.T @ seen)
-    axes = np.ascontiguousarray(axes[:, ::-1])
-    excess = float(np.linalg.norm(axes.T @ axes - np.eye(len(axes))))
-    shortened: Floats = axes / np.sqrt(1 + 2 * excess + 4 * len(axes) ** 2 * _FINE)
+    return np.ascontiguousarray(axes[:, ::-1])
+
+
+def turned(axes: Floats) -> Floats:
+    """Some axes, turned among themselves at random, and shortened a little, so that they lengthen nothing."""
+    turn, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((axes.shape[1],) * 2))
+    found = axes @ turn
+    excess = float(np.linalg.norm(found.T @ found - np.eye(axes.shape[1])))
+    shortened: Floats = found / np.sqrt(1 + 2 * excess + 4 * len(axes) ** 2 * _FINE)
     return shortened
 
 

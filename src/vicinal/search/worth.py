@@ -10,18 +10,19 @@ from __future__ import annotations
 import numpy as np
 
 from vicinal.checks import Floats
+from vicinal.search.dots import COLUMNS, INSTRUCTED
 from vicinal.search.points import Points
+from vicinal.search.shadows import Shadows, turned
 
 __all__ = ["best_width", "left"]
 
-_WIDTHS = (7, 11, 15, 23, 31, 47, 63, 95, 127, 191, 255)  # with the length of the rest, multiples of four
-_WIDEST = 0.75  # of the columns: beyond that, little is saved even where nothing is left
+_WIDTHS = (7, 15, 31, 63, 127, 255, 511, 1023)  # with the length of the rest, multiples of four; and all there are
 _TRIALS = 64  # points of the bank that are asked about
-_POINTS = 32_768  # points that they are compared with at most
+_POINTS = 16_384  # points that they are compared with at most
 _K = 100  # neighbours within the bars, of which 50 are wanted
 _FEW = 4096  # below so many points nothing is gained
 # Nanoseconds for a pair, measured on one core: only their ratios matter.
-_SHADOW, _COLUMN = 0.15, 0.0145  # of a shadow, and each of its columns, with what the sample costs
+_SHADOW, _COLUMN = 0.15, 0.0025 if INSTRUCTED else 0.0115  # of a shadow, and of each of its columns
 _LEFT, _LEFT_COLUMN = 20.0, 0.18  # of a point that is left, and each column of it, most of it waiting for memory
 _BRUTE, _BRUTE_COLUMN = 0.35, 0.016  # of a point in brute force, and each column of it
 _MARGIN = 0.85  # what shadows may cost, as a share of what brute force does
@@ -32,19 +33,19 @@ def best_width(points: Points, axes: Floats) -> int:
     if len(points) < _FEW:
         return 0
     d = points.dimension
-    widths = [width for width in _WIDTHS if width <= _WIDEST * d]
+    widths = sorted({width for width in (*_WIDTHS, d) if width <= min(d, COLUMNS)})
     shares = left(points, axes, widths)
     costs = [
         _SHADOW + _COLUMN * (width + 1) + share * (_LEFT + _LEFT_COLUMN * d)
         for width, share in zip(widths, shares, strict=True)
     ]
-    if not costs or min(costs) > _MARGIN * (_BRUTE + _BRUTE_COLUMN * d):
+    if min(costs) > _MARGIN * (_BRUTE + _BRUTE_COLUMN * d):
         return 0
     return widths[int(np.argmin(costs))]
 
 
 def left(points: Points, axes: Floats, widths: list[int]) -> list[float]:
-    """For each number of axes, the share of the bank whose shadows lie no farther than the k-th neighbour does.
+    """For each number of axes, the share of the bank whose shadows leave open whether they are among the k nearest.
 
     Counted on points of the bank, each left out, for as many neighbours as their share of the points compared with.
     """
@@ -52,20 +53,25 @@ def left(points: Points, axes: Floats, widths: list[int]) -> list[float]:
     usual = points.living.copy()
     usual[points.outliers] = False
     places = np.flatnonzero(usual)
-    chosen = np.sort(rng.choice(places, min(_POINTS, len(places)), replace=False))
-    seen = (points.gather(chosen) - points.centre).astype(np.float32)
-    turned = seen @ axes.astype(np.float32)
+    chosen = points.take(np.sort(rng.choice(places, min(_POINTS, len(places)), replace=False)))
     asked = rng.choice(len(chosen), min(_TRIALS, len(chosen)), replace=False)
     k = max(1, min(len(chosen) - 1, round(_K * len(chosen) / len(places))))
-    squares = np.einsum("ij,ij->i", turned, turned)
-    distances = squares[asked, None] + squares - 2 * (turned[asked] @ turned.T)
+    seen = (chosen.segments[0] - points.centre).astype(np.float32)
+    distances = _gaps(seen[asked], seen)
     distances[np.arange(len(asked)), asked] = np.inf
-    bars = np.partition(distances, k - 1, axis=1)[:, k - 1 : k]
-    shares = []
-    for width in widths:
-        along = turned[:, :width]
-        lengths = np.einsum("ij,ij->i", along, along)
-        rest = np.sqrt(np.maximum(0, squares - lengths))
-        bounds = lengths[asked, None] + lengths - 2 * (along[asked] @ along.T) + (rest[asked, None] - rest) ** 2
-        shares.append(float((bounds <= bars).mean()))
-    return shares
+    bars = np.sqrt(np.partition(distances, k - 1, axis=1)[:, k - 1 : k])
+    return [_open(Shadows.of(chosen, turned(axes[:, :width])), chosen, asked, bars) for width in widths]
+
+
+def _open(shadows: Shadows, points: Points, asked: np.ndarray, bars: Floats) -> float:
+    """The share of points whose shadows lie within the bars, going by what the shadows of a tile are off at most."""
+    cast = shadows.cast(points.segments[0], points.centre).astype(np.float32)
+    off = float(np.median(shadows.tiles[0].facts[:, 1]))
+    return float((np.sqrt(_gaps(cast[asked], cast)) <= bars + 2 * off).mean())
+
+
+def _gaps(queries: np.ndarray, points: np.ndarray) -> Floats:
+    """Squared distances in float32, never below zero."""
+    squares = [np.einsum("ij,ij->i", part, part) for part in (queries, points)]
+    found: Floats = np.maximum(squares[0][:, None] + squares[1] - 2 * (queries @ points.T), 0)
+    return found
