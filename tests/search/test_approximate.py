@@ -7,10 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
 
 from vicinal import Bank, Neighbors, distance
 from vicinal.errors import InputError
-from vicinal.search import building, cells, tuning
+from vicinal.search import building, cells, dots, picking, probe, tuning
 from vicinal.search.brute import BruteSearch
 
 
@@ -294,11 +297,51 @@ def test_cells_are_ordered_and_none_of_the_points_is_lost():
     assert (np.sort(layer.places) == np.arange(2_000)).all()
     assert layer.starts[0] == 0
     assert layer.starts[-1] == 2_000
-    np.testing.assert_allclose(
-        layer.shadows[np.argsort(layer.places)], index.axes.shadows(vectors), rtol=1e-4, atol=1e-5
-    )
-    gaps = ((layer.shadows[:, None] - index.centres) ** 2).sum(axis=2)
+    shadows = index.axes.shadows(vectors)[layer.places]
+    kept = index.centres[layer.owners] + layer.numbers * layer.scales[:, None]
+    assert (np.abs(kept - shadows) <= 0.51 * layer.scales[:, None]).all()  # rounded to the nearest whole number
+    assert (np.abs(layer.numbers).max(axis=1) == 127).all()
+    gaps = ((shadows[:, None] - index.centres) ** 2).sum(axis=2)
     np.testing.assert_allclose(gaps[np.arange(2_000), layer.owners], gaps.min(axis=1), rtol=1e-3, atol=1e-5)
+
+
+def test_each_cell_begins_with_a_block_of_its_own_and_every_point_lies_in_one():
+    rng = np.random.default_rng(0)
+    sizes = np.array([0, 1, dots.BLOCK, 70, 0, 5])
+    numbers = rng.integers(-127, 128, (sizes.sum(), 6)).astype(np.int8)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    blocks = cells.Blocks.of(numbers, starts)
+    assert blocks.starts.tolist() == [0, 0, 1, 2, 5, 5, 6]
+    lying = blocks.spread(np.arange(len(numbers)), -1)
+    for cell in range(6):
+        own = lying[blocks.starts[cell] : blocks.starts[cell + 1]].ravel()
+        assert own[own >= 0].tolist() == list(range(starts[cell], starts[cell + 1]))
+    queries = rng.integers(-127, 128, (dots.GROUP, 8))
+    found = np.empty((dots.GROUP, dots.BLOCK), np.int32)
+    for block in range(6):
+        dots.dots_of_block(found, blocks.numbers[block], (queries + 128).astype(np.uint8), blocks.begins[block])
+        there = lying[block] >= 0
+        np.testing.assert_array_equal(found[:, there], queries[:, :6] @ numbers[lying[block][there]].T.astype(int))
+
+
+@given(st.lists(st.floats(-2, 2, width=32), min_size=dots.BLOCK, max_size=dots.BLOCK), st.floats(-2, 2, width=32))
+def test_what_is_above_a_bar_is_picked_out(values, bar):
+    seen, into = np.array(values, np.float32), np.zeros((3, 2 * dots.BLOCK), np.float32)
+    for pick in (picking.pick, picking.plain):
+        which = np.zeros(2 * dots.BLOCK, np.int32)
+        count = pick(seen, np.float32(bar), into, 2 * dots.BLOCK + 5, which)
+        assert which[:count].tolist() == np.flatnonzero(seen > np.float32(bar)).tolist()
+        np.testing.assert_array_equal(into[1, 5 : 5 + count], seen[which[:count]])
+        assert not into[[0, 2]].any()
+        assert not into[1, :5].any()
+
+
+@given(arrays.arrays(np.float32, (3, 40), elements=st.floats(width=32, allow_nan=False)), st.integers(1, 40))
+def test_the_smallest_are_found_in_order(values, count):
+    order = np.argsort(values, axis=1, kind="stable")[:, :count]
+    signs = np.where(values == 0, 0, values)  # -0 is no smaller than 0 for anybody but its bits
+    found = probe._smallest(signs.astype(np.float32), count)
+    np.testing.assert_array_equal(found, order)
 
 
 def test_the_operations_that_are_said_are_those_of_the_lists_that_are_looked_into(made):

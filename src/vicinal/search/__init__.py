@@ -5,11 +5,11 @@
 ``protocol`` says what a search offers, ``points`` is what it looks through, and ``choice`` says which to take:
 
     brute          looks at every point, on all cores
-    exact          proves most points too far by short shadows of them (shadows, sifting, worth); the same answer
+    exact          proves most points too far by shadows of them (shadows, sifting, worth); the same answer
     approximate    looks where neighbours mostly are, by a share of them that it has measured
     device         looks at every point on a device of torch; the same answer
 
-``kernels`` and ``weighing`` are compiled loops; ``shifting`` makes queries ready for products; ``threads`` shares the
+``kernels`` and ``weighing`` are compiled loops; ``dots`` multiplies numbers of 8 bits, ``picking`` picks large values out; ``shifting`` makes queries ready for products; ``threads`` shares the
 cores out. A search knows places (rows of the segments) and class codes; the bank turns them into the user's rows and
 labels.
 """

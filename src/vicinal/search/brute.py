@@ -251,16 +251,11 @@ class _Pass:
         kernels.append(self.counts, self.candidates, self.skip, self.points.outliers)
         measured = np.full((len(self.counts), max(self.k, int(self.counts.max()))), np.inf)
         exact = self.queries.astype(np.float64)
-        wanted = self._wanted() if self.points.mapped else None
+        wanted = self.points.among(self.counts, self.candidates) if self.points.mapped else None
         for first, segment in self.points.blocks(len(self.points), only=wanted):
             kernels.settle(segment, first, exact, self.counts, self.candidates, measured)
         order = np.argsort(measured, axis=1)  # NumPy sorts in vector registers
         kernels.rank(self.k, self.counts, self.candidates, measured, order, self.distances, self.places)
-
-    def _wanted(self) -> Integers:
-        """The places of all candidates."""
-        columns = np.arange(self.candidates.shape[1])
-        return np.unique(self.candidates[columns < self.counts[:, None]])
 
     def _measure_all(self, i: int) -> None:
         """Answer one query by measuring every point, directly."""

@@ -1,7 +1,8 @@
 """The index of approximate search: points sorted into cells, each seen only by its shadow along a few axes.
 
     Axes      the directions along which the points spread most, and shadows along them
-    Layer     the shadows of some points, those of a cell side by side
+    Layer     the shadows of some points in 8 bits, those of a cell side by side
+    Blocks    the same, as the loops read them
     Index     the centres of the cells, and layers: points that are added come in layers of their own
 
 A shadow and the length of the whole vector tell how near two points lie, but for the product of what lies off the axes:
@@ -12,16 +13,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from vicinal.checks import Floats, Integers, Vectors
+from vicinal.checks import Bytes, Floats, Integers, Vectors
 from vicinal.progress import track
-from vicinal.search.points import Points, frozen
+from vicinal.search.dots import BLOCK, STEP, laid
+from vicinal.search.points import Points
 from vicinal.search.threads import Halt, spread
 
-__all__ = ["Axes", "Index", "Layer", "build"]
+__all__ = ["Axes", "Blocks", "Index", "Layer", "build", "whole"]
 
 _SEEN = 16_384  # points that the axes are found from
 _EACH = 32  # points of each cell, on average, that centres are found from
@@ -59,8 +62,9 @@ class Axes:
         return cls(points.centre.astype(np.float32), scale, np.ascontiguousarray(directions, dtype=np.float32))
 
     def first(self, count: int) -> Axes:
-        """Only the first of them."""
-        return replace(self, directions=np.ascontiguousarray(self.directions[:, :count]))
+        """Only the first of them, turned among themselves at random: no coordinate is then much larger than others."""
+        turn, _ = np.linalg.qr(np.random.default_rng(5).standard_normal((count, count)))
+        return replace(self, directions=(self.directions[:, :count] @ turn).astype(np.float32))
 
     def shadows(self, vectors: Vectors) -> Vectors:
         """(m, p), float32; of what leaves float32's range, whatever comes out."""
@@ -84,25 +88,66 @@ class Axes:
 
 
 @dataclass(frozen=True, eq=False)
+class Blocks:
+    """The points of a layer, BLOCK by BLOCK: each cell begins with a block of its own.
+
+    Attributes:
+        numbers: int8 (blocks, columns / STEP, ., .), as ``dots`` reads them.
+        begins: int32 (blocks, BLOCK), -128 times the sum of each point's numbers.
+        starts: (cells + 1,), the block with which each cell begins.
+        slots: (n,), where each point lies: its block times BLOCK, and its place therein.
+    """
+
+    numbers: Bytes
+    begins: npt.NDArray[np.int32]
+    starts: Integers
+    slots: Integers
+
+    @classmethod
+    def of(cls, numbers: Bytes, starts: Integers) -> Blocks:
+        """Of the numbers (n, p) of points in the order of their cells."""
+        sizes = np.diff(starts)
+        begun = np.concatenate([[0], np.cumsum(-(-sizes // BLOCK))])
+        slots = np.repeat(begun[:-1] * BLOCK - starts[:-1], sizes) + np.arange(len(numbers))
+        rows = np.zeros((begun[-1] * BLOCK, -(-numbers.shape[1] // STEP) * STEP), np.int8)
+        rows[slots, : numbers.shape[1]] = numbers
+        begins = -128 * rows.sum(axis=1, dtype=np.int32).reshape(-1, BLOCK)
+        return cls(laid(rows.reshape(len(begins), BLOCK, -1).swapaxes(1, 2)), begins, begun, slots)
+
+    def spread(self, each: npt.NDArray[Any], beyond: float) -> npt.NDArray[Any]:
+        """What there is for each point (n,), where it lies (blocks, BLOCK), with something else between."""
+        found = np.full(self.begins.size, beyond, each.dtype)
+        found[self.slots] = each
+        return found.reshape(self.begins.shape)
+
+
+@dataclass(frozen=True, eq=False)
 class Layer:
     """Some points in the order of their cells.
 
     Attributes:
-        shadows: (n, p), float32.
+        numbers: (n, p), int8: their shadows, from the centre of the cell on, over their scales.
+        scales: (n,), float32.
         places: (n,), ascending within a cell.
         starts: (cells + 1,), where each cell begins.
     """
 
-    shadows: Vectors
+    numbers: Bytes
+    scales: Vectors
     places: Integers
     starts: Integers
 
     @classmethod
-    def of(cls, shadows: Vectors, places: Integers, owners: Integers, cells: int) -> Layer:
+    def of(cls, numbers: Bytes, scales: Vectors, places: Integers, owners: Integers, cells: int) -> Layer:
         """Points sorted into cells; ``owners`` (n,) says into which."""
         order = np.argsort(owners, kind="stable")
         starts = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=cells))])
-        return cls(frozen(shadows[order]), places[order], starts)
+        return cls(numbers[order], scales[order], places[order], starts)
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """The same, as it is searched."""
+        return Blocks.of(self.numbers, self.starts)
 
     @property
     def owners(self) -> Integers:
@@ -111,9 +156,11 @@ class Layer:
 
     def join(self, other: Layer) -> Layer:
         """The points of both."""
-        owners = np.concatenate([self.owners, other.owners])
-        places = np.concatenate([self.places, other.places])
-        return Layer.of(np.concatenate([self.shadows, other.shadows]), places, owners, len(self.starts) - 1)
+        numbers, scales, places, owners = (
+            np.concatenate([getattr(one, name) for one in (self, other)])
+            for name in ("numbers", "scales", "places", "owners")
+        )
+        return Layer.of(numbers, scales, places, owners, len(self.starts) - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +195,8 @@ class Index:
             return self
         places = np.arange(first, len(points))
         shadows = cast(self.axes, points, places)
-        layers = (*self.layers, Layer.of(shadows, places, nearest(shadows, self.centres), len(self.centres)))
+        owners = nearest(shadows, self.centres)
+        layers = (*self.layers, Layer.of(*off(shadows, self.centres, owners), places, owners, len(self.centres)))
         while len(layers) > 1 and len(layers[-2].places) < 2 * len(layers[-1].places):
             layers = (*layers[:-2], layers[-2].join(layers[-1]))
         return replace(self, layers=layers)
@@ -159,7 +207,8 @@ def build(points: Points, axes: Axes, cells: int) -> Index:
     shadows = cast(axes, points, np.arange(len(points)))
     near = points.living & ~axes.far(points.squares)
     centres = _centres(shadows[_sample(np.flatnonzero(near), _EACH * cells, 2)], cells)
-    layer = Layer.of(shadows, np.arange(len(points)), nearest(shadows, centres), cells)
+    owners = nearest(shadows, centres)
+    layer = Layer.of(*off(shadows, centres, owners), np.arange(len(points)), owners, cells)
     return Index(axes, centres, (layer,))
 
 
@@ -171,6 +220,22 @@ def cast(axes: Axes, points: Points, places: Integers) -> Vectors:
         if start < stop:
             shadows[start - places[0] : stop - places[0]] = axes.shadows(block[start - first : stop - first])
     return np.nan_to_num(shadows, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def off(shadows: Vectors, centres: Vectors, owners: Integers) -> tuple[Bytes, Vectors]:
+    """What shadows (n, p) are off the centres of their cells, as a layer has it: numbers and scales."""
+    numbers = np.empty(shadows.shape, np.int8)
+    scales = np.empty(len(shadows), np.float32)
+    for start in range(0, len(shadows), _ROWS):
+        part = slice(start, start + _ROWS)
+        numbers[part], scales[part] = whole(shadows[part] - centres[owners[part]])
+    return numbers, scales
+
+
+def whole(shadows: Vectors) -> tuple[Bytes, Vectors]:
+    """Shadows (n, p) in whole numbers from -127 to 127, and their scales (n,), float32."""
+    scales = np.maximum(np.abs(shadows).max(axis=1), np.float32(1e-30)) / np.float32(127)
+    return np.rint(shadows / scales[:, None]).clip(-127, 127).astype(np.int8), scales
 
 
 def nearest(shadows: Vectors, centres: Vectors) -> Integers:

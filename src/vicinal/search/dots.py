@@ -20,28 +20,29 @@ from vicinal.checks import Bytes
 from vicinal.compiled import compiled
 from vicinal.search.kernels import FAST
 
-__all__ = ["COLUMNS", "GROUP", "INSTRUCTED", "STEP", "TILE", "dots", "laid", "plain"]
+__all__ = ["BLOCK", "COLUMNS", "GROUP", "INSTRUCTED", "STEP", "TILE", "dots", "dots_of_block", "laid", "plain"]
 
 GROUP = 4  # queries that are multiplied with a tile together
 TILE = 256  # points in a tile
+BLOCK = 32  # points in a block, for those who have few that lie together
 STEP = 4  # columns that are added up together: in a tile, those of a point lie side by side for the instruction
 COLUMNS = 1024  # at most: so every sum of products is below 2^24, and exact in float32 too
 INSTRUCTED = bool(llvm.get_host_cpu_features().get("avx512vnni"))
 
 _LANES = 16  # whole numbers of 32 bits in a register
-_REGISTERS = 4  # of points that are multiplied together: with four queries, 16 sums stay in registers
 
 
 def laid(numbers: Bytes, *, instructed: bool = INSTRUCTED) -> Bytes:
-    """Whole numbers (..., columns, TILE) as tiles (..., columns / STEP, ., .), in the order in which they are read."""
-    steps = numbers.reshape(*numbers.shape[:-2], -1, STEP, TILE)
+    """Whole numbers (..., columns, points) as tiles (..., columns / STEP, ., .): as they are read."""
+    steps = numbers.reshape(*numbers.shape[:-2], -1, STEP, numbers.shape[-1])
     return np.ascontiguousarray(steps.swapaxes(-1, -2) if instructed else steps)
 
 
 @compiled(fastmath=FAST)
 def plain(found, tile, queries, begin):
     """As ``dots``, by a loop over tiles that are laid for it."""
-    asked, sums = np.empty(queries.shape, np.float32), np.zeros((GROUP, TILE), np.float32)
+    width = tile.shape[2]
+    asked, sums = np.empty(queries.shape, np.float32), np.zeros((GROUP, width), np.float32)
     for g in range(GROUP):
         for t in range(queries.shape[1]):
             asked[g, t] = np.float32(queries[g, t]) - np.float32(128)
@@ -53,7 +54,7 @@ def plain(found, tile, queries, begin):
         b0, b1, b2, b3 = asked[1, t], asked[1, t + 1], asked[1, t + 2], asked[1, t + 3]
         c0, c1, c2, c3 = asked[2, t], asked[2, t + 1], asked[2, t + 2], asked[2, t + 3]
         d0, d1, d2, d3 = asked[3, t], asked[3, t + 1], asked[3, t + 2], asked[3, t + 3]
-        for j in range(TILE):  # all is read before anything is written: so the compiler reads each x once
+        for j in range(width):  # all is read before anything is written: so the compiler reads each x once
             u0, u1, u2, u3 = np.float32(x0[j]), np.float32(x1[j]), np.float32(x2[j]), np.float32(x3[j])
             to_a = a[j] + (a0 * u0 + a1 * u1 + a2 * u2 + a3 * u3)
             to_b = b[j] + (b0 * u0 + b1 * u1 + b2 * u2 + b3 * u3)
@@ -64,16 +65,19 @@ def plain(found, tile, queries, begin):
             c[j] = to_c
             d[j] = to_d
     for g in range(GROUP):
-        for j in range(TILE):
+        for j in range(width):
             found[g, j] = np.int32(sums[g, j])
 
 
-@intrinsic
-def _instructed(context, found, tile, queries, begin):
-    """As ``dots``, of contiguous arrays: for each 64 points, sums in registers, from ``begin`` on, and out again."""
-    signature = types.void(found, tile, queries, begin)
+def _generator(width, registers):
+    """Code for ``dots`` of so many points, all arrays contiguous.
+
+    For as many points as fill some registers: sums for four queries stay in registers, from ``begin`` on, until all
+    columns are multiplied; then they go out.
+    """
     word, size = ir.IntType(32), ir.IntType(64)
     register = ir.VectorType(word, _LANES)
+    whole = width // _LANES  # registers that a step takes
 
     def generate(context, builder, signature, args):
         arrays = [
@@ -86,7 +90,6 @@ def _instructed(context, found, tile, queries, begin):
             builder.module, ir.FunctionType(register, [register] * 3), "llvm.x86.avx512.vpdpbusd.512"
         )
         nothing, zeros = ir.Constant(register, ir.Undefined), ir.Constant(ir.VectorType(word, _LANES), [0] * _LANES)
-        whole = TILE // _LANES  # registers that a tile takes for each step
 
         def at(number):
             return ir.Constant(size, number)
@@ -94,34 +97,49 @@ def _instructed(context, found, tile, queries, begin):
         def load(base, place):
             return builder.load(builder.gep(base, [place]), align=1)
 
-        sums = [[cgutils.alloca_once(builder, register) for _ in range(_REGISTERS)] for _ in range(GROUP)]
-        for part in range(0, whole, _REGISTERS):
-            for column in range(_REGISTERS):
+        sums = [[cgutils.alloca_once(builder, register) for _ in range(registers)] for _ in range(GROUP)]
+        for part in range(0, whole, registers):
+            for column in range(registers):
                 start = load(begins, at(part + column))
                 for g in range(GROUP):
                     builder.store(start, sums[g][column])
             with cgutils.for_range(builder, steps) as loop:
                 row = builder.mul(loop.index, at(whole))
-                four = [load(points, builder.add(row, at(part + column))) for column in range(_REGISTERS)]
+                here = [load(points, builder.add(row, at(part + column))) for column in range(registers)]
                 for g in range(GROUP):
                     numbers = load(asked, builder.add(builder.mul(steps, at(g)), loop.index))
                     first = builder.insert_element(nothing, numbers, ir.Constant(word, 0))
                     everywhere = builder.shuffle_vector(first, nothing, zeros)
-                    for column in range(_REGISTERS):
-                        total = builder.call(product, [builder.load(sums[g][column]), everywhere, four[column]])
+                    for column in range(registers):
+                        total = builder.call(product, [builder.load(sums[g][column]), everywhere, here[column]])
                         builder.store(total, sums[g][column])
             for g in range(GROUP):
-                for column in range(_REGISTERS):
+                for column in range(registers):
                     place = builder.gep(out, [at(g * whole + part + column)])
                     builder.store(builder.load(sums[g][column]), place, align=1)
         return context.get_dummy_value()
 
-    return signature, generate
+    return generate
+
+
+@intrinsic
+def _of_tile(context, found, tile, queries, begin):
+    return types.void(found, tile, queries, begin), _generator(TILE, 4)
+
+
+@intrinsic
+def _of_block(context, found, block, queries, begin):
+    return types.void(found, block, queries, begin), _generator(BLOCK, 2)
 
 
 @compiled()
 def _fast(found, tile, queries, begin):
-    _instructed(found, tile, queries, begin)
+    _of_tile(found, tile, queries, begin)
+
+
+@compiled()
+def _fast_of_block(found, block, queries, begin):
+    _of_block(found, block, queries, begin)
 
 
 dots = _fast if INSTRUCTED else plain
@@ -133,3 +151,6 @@ Args:
     queries: uint8 (GROUP, columns), 128 more than the numbers of each.
     begin: int32 (TILE,), -128 times the sum of the numbers of each point.
 """
+
+dots_of_block = _fast_of_block if INSTRUCTED else plain
+"""The same for a block of BLOCK points."""

@@ -16,26 +16,27 @@ import numpy as np
 import numpy.typing as npt
 
 from vicinal import store
-from vicinal.checks import Integers, Vectors
 from vicinal.errors import FileError
 from vicinal.search.approximate import ApproximateSearch, Effort
 from vicinal.search.cells import Axes, Index, Layer
-from vicinal.search.points import Points, frozen
+from vicinal.search.points import Points
 from vicinal.search.probe import Contents
 from vicinal.search.protocol import Measured
 
 __all__ = ["FORMAT", "VERSION", "beside", "fingerprint", "read", "write"]
 
 FORMAT = "vicinal.index"
-VERSION = 1
+VERSION = 2
 _KINDS = {
     "centre": ("float32", 1),
     "directions": ("float32", 2),
     "centres": ("float32", 2),
-    "shadows": ("float32", 2),
+    "numbers": ("int8", 2),
+    "scales": ("float32", 1),
     "places": ("int64", 1),
     "starts": ("int64", 1),
 }
+_LAYER = ("numbers", "scales", "places", "starts")
 _LOOKED_AT = 64  # vectors that go into the fingerprint whole; of all others, the length
 
 
@@ -62,7 +63,7 @@ def write(path: str | Path, search: ApproximateSearch) -> None:
     layer = _living(index.layers, search.points)
     arrays: dict[str, npt.NDArray[Any]]
     arrays = {"centre": index.axes.centre, "directions": index.axes.directions, "centres": index.centres}
-    arrays |= {"shadows": layer.shadows, "places": layer.places, "starts": layer.starts}
+    arrays |= {name: getattr(layer, name) for name in _LAYER}
     facts = {
         "fingerprint": fingerprint(search.points),
         "scale": index.axes.scale,
@@ -77,14 +78,15 @@ def _living(layers: tuple[Layer, ...], points: Points) -> Layer:
     """All layers in one, with the places that the living points have once the others are gone."""
     places = np.concatenate([layer.places for layer in layers])
     kept = points.living[places]
-    numbers = np.cumsum(points.living) - 1
-    shadows: Vectors = np.concatenate([layer.shadows for layer in layers])[kept]
-    owners: Integers = np.concatenate([layer.owners for layer in layers])[kept]
-    return Layer.of(shadows, numbers[places[kept]], owners, len(layers[0].starts) - 1)
+    after = np.cumsum(points.living) - 1
+    numbers, scales, owners = (
+        np.concatenate([getattr(layer, name) for layer in layers])[kept] for name in ("numbers", "scales", "owners")
+    )
+    return Layer.of(numbers, scales, after[places[kept]], owners, len(layers[0].starts) - 1)
 
 
 def read(path: str | Path, points: Points) -> ApproximateSearch:
-    """The search of some points, all of them living, that was written; shadows stay on disk, mapped into memory.
+    """The search of some points, all of them living, that was written.
 
     Raises:
         FileError: where there is none, or it is damaged, or it is the index of other points.
@@ -97,29 +99,34 @@ def read(path: str | Path, points: Points) -> ApproximateSearch:
         raise FileError(
             f"{path}: expected the index of this bank, got that of another, or of this one before it changed"
         )
-    shadows = arrays.pop("shadows")
     parts = {name: np.array(array) for name, array in arrays.items()}
-    _refuse_disagreement(path, parts, shadows.shape, points)
+    _refuse_disagreement(path, parts, points)
     try:
         axes = Axes(parts["centre"], float(facts["scale"]), parts["directions"])
         efforts = tuple(Effort(**{**said, "measured": Measured(**said["measured"])}) for said in facts["efforts"])
         built, moved = int(facts["built"]), int(facts["moved"])
     except (KeyError, TypeError, ValueError) as error:
         raise FileError(f"{path}: expected scale, efforts and numbers of points, got {error!r}; damaged") from error
-    layer = Layer(frozen(shadows), parts["places"], parts["starts"])
+    layer = Layer(*(parts[name] for name in _LAYER))
     contents = Contents(points, Index(axes, parts["centres"], (layer,)))
     return ApproximateSearch(points, contents, efforts, built, moved)
 
 
-def _refuse_disagreement(path: str | Path, parts: Mapping[str, Any], shape: tuple[int, ...], points: Points) -> None:
-    """Refuse what ``write`` never writes, as far as can be told without reading the shadows."""
-    (n, p), cells, starts = shape, len(parts["centres"]), parts["starts"]
-    shapes = (parts["centre"].shape, parts["directions"].shape, parts["centres"].shape, parts["places"].shape)
-    fitting = n == len(points) and shapes == ((points.dimension,), (points.dimension, p), (cells, p), (n,))
+def _refuse_disagreement(path: str | Path, parts: Mapping[str, Any], points: Points) -> None:
+    """Refuse what ``write`` never writes."""
+    (n, p), cells, starts = parts["numbers"].shape, len(parts["centres"]), parts["starts"]
+    shapes = {name: parts[name].shape for name in ("centre", "directions", "centres", "scales", "places")}
+    fitting = n == len(points) and shapes == {
+        "centre": (points.dimension,),
+        "directions": (points.dimension, p),
+        "centres": (cells, p),
+        "scales": (n,),
+        "places": (n,),
+    }
     fitting &= (
         starts.shape == (cells + 1,) and starts[0] == 0 and starts[-1] == n and bool((np.diff(starts) >= 0).all())
     )
     if not fitting or not np.array_equal(np.sort(parts["places"]), np.arange(n)):
         raise FileError(f"{path}: expected every point once, in cells one after the other; the file is damaged")
-    if not all(np.isfinite(parts[name]).all() for name in ("centre", "directions", "centres")):
-        raise FileError(f"{path}: expected finite axes and centres; the file is damaged")
+    if not all(np.isfinite(parts[name]).all() for name in ("centre", "directions", "centres", "scales")):
+        raise FileError(f"{path}: expected finite axes, centres and scales; the file is damaged")

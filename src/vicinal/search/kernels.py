@@ -244,16 +244,17 @@ def settle(points, first, queries, counts, places, found):
         starts[strip + 1] += starts[strip]
     whose = np.empty(starts[strips], np.int32)
     which = np.empty(starts[strips], np.int32)
+    rows = np.empty(starts[strips], np.int64)
     for i in range(counts.shape[0]):
         for c in range(counts[i]):
             row = places[i, c] - first
             if 0 <= row < points.shape[0]:
                 at = starts[row // _ROWS]
-                whose[at], which[at] = i, c
+                whose[at], which[at], rows[at] = i, c, row
                 starts[row // _ROWS] = at + 1
     for at in range(whose.shape[0]):
-        i, c = whose[at], which[at]
-        found[i, c] = np.sqrt(squared_distance(points[places[i, c] - first], queries[i]))
+        i = whose[at]
+        found[i, which[at]] = np.sqrt(squared_distance(points[rows[at]], queries[i]))
 
 
 @compiled()

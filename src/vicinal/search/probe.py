@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from vicinal.checks import Floats, Integers, Vectors
 from vicinal.search import kernels, probing
-from vicinal.search.cells import Index
+from vicinal.search.cells import Index, whole
+from vicinal.search.dots import STEP
 from vicinal.search.points import Points, frozen
 from vicinal.search.protocol import Codes
 
@@ -17,6 +19,7 @@ __all__ = ["NEAR", "Contents", "Probe"]
 
 NEAR = 32  # points of a side that are measured
 _TOGETHER = 256  # queries whose nearest cells are found together
+_STEPS, _FARTHER = 3, 4  # so often the best are picked out; times as many cells are gone through before the next time
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +45,17 @@ class Contents:
         half[self.index.axes.far(self.points.squares)] = np.inf
         rounded = half.astype(np.float32)
         return [(rounded[layer.places], self.points.codes[layer.places]) for layer in self.index.layers]
+
+    @cached_property
+    def blocks(self) -> list[tuple[Any, ...]]:
+        """For each layer what ``probing.scan`` looks through."""
+        found = []
+        for layer, (half, codes) in zip(self.index.layers, self.lying, strict=True):
+            blocks = layer.blocks
+            each = ((layer.scales, 0.0), (half, np.inf), (layer.places, -1), (codes, -1))
+            spread = [blocks.spread(part, beyond) for part, beyond in each]
+            found.append((blocks.numbers, blocks.begins, *spread, blocks.starts))
+        return found
 
     @cached_property
     def classes(self) -> tuple[Codes, Integers, Integers]:
@@ -90,11 +104,14 @@ class Probe:
         self.shadows = self.index.axes.shadows(queries)
         self.undecided = self.index.axes.lost(queries)
         self.shadows[self.undecided] = 0
+        numbers, self.scales = whole(self.shadows)
+        self.numbers = np.full((len(queries), -(-numbers.shape[1] // STEP) * STEP), 128, np.uint8)
+        self.numbers[:, : numbers.shape[1]] += numbers.view(np.uint8)  # 128 more, in whole numbers modulo 256
 
     @staticmethod
     def room(keep: int) -> int:
         """How many candidates a query may have at a time."""
-        return 2 * keep + 64
+        return 3 * keep + 64
 
     def cells(self, rows: Integers | slice, probes: int, side: int = probing.ANY) -> Integers:
         """(m, probes): the nearest cells of some of the queries, nearest first; -1 where there are no more."""
@@ -106,10 +123,9 @@ class Probe:
             gaps = self.index.half - shadows[part] @ self.index.centres.T
             if side != probing.ANY:
                 self.contents.shut(gaps, wanted[part], side)
-            best = np.argpartition(gaps, probes - 1, axis=1)[:, :probes]
-            near = np.take_along_axis(gaps, best, axis=1)
-            best[np.isinf(near)] = -1
-            chosen[part] = np.take_along_axis(best, np.argsort(near, axis=1), axis=1)
+            best = _smallest(gaps, probes)
+            best[np.isinf(np.take_along_axis(gaps, best, axis=1))] = -1
+            chosen[part] = best
         return chosen
 
     def candidates(
@@ -119,28 +135,35 @@ class Probe:
 
         The nearest cells are gone through first, so that few points of the others have to be taken in.
         """
-        shadows, skip, wanted = self.shadows[rows], self.skip[rows], self.predicted[rows]
-        m, room, cells = len(shadows), self.room(keep), len(self.index.centres)
+        shadows, numbers, scales = self.shadows[rows], self.numbers[rows], self.scales[rows]
+        skip, wanted = self.skip[rows], self.predicted[rows]
+        m, room, cells = len(numbers), self.room(keep), len(self.index.centres)
         counts, bars = np.zeros(m, np.int64), np.full(m, probing.LOWEST, np.float32)
         values, places = np.empty((m, room), np.float32), np.empty((m, room), np.int64)
         first = -(-2 * keep * cells // self.index.size)
-        for part in (chosen[:, :first], chosen[:, first:]):
-            who_starts, who = probing.group(part, cells)
-            for layer, (half, codes) in zip(self.index.layers, self.contents.lying, strict=True):
+        ends = [min(first * _FARTHER**step, chosen.shape[1]) for step in range(_STEPS)] + [chosen.shape[1]]
+        for start, end in zip([0, *ends], ends, strict=False):
+            if start == end:
+                continue
+            who_starts, who = probing.group(chosen[:, start:end], cells)
+            for blocks in self.contents.blocks:
                 probing.scan(
-                    layer.shadows, half, layer.places, codes, layer.starts, who_starts, who, shadows, skip, wanted,
-                    side, keep, bars, counts, values, places,
+                    *blocks, self.index.centres, who_starts, who, shadows, numbers, scales, skip, wanted, side, keep,
+                    bars, counts, values, places,
                 )  # fmt: skip
-            probing.trim(counts, values, places, keep, bars)
+            most = int(counts.max(initial=0))
+            if most > keep:
+                probing.fill_up(counts, values)
+                best = np.sort(values[:, :most], axis=1)[:, most - keep]  # NumPy sorts in vector registers
+                np.maximum(bars, best, out=bars)
+        probing.trim(counts, values, places, keep, bars)
         return counts, values, places
 
     def measure(self, rows: Integers | slice, counts: Integers, places: Integers, least: int = 1) -> Floats:
         """The distances of the candidates, infinite beyond their number."""
         queries = self.queries[rows].astype(np.float64)
         measured = np.full((len(queries), max(least, int(counts.max(initial=0)))), np.inf)
-        wanted = None
-        if self.points.mapped:
-            wanted = np.unique(places[np.arange(places.shape[1]) < counts[:, None]])
+        wanted = self.points.among(counts, places) if self.points.mapped else None
         for first, segment in self.points.blocks(len(self.points), only=wanted):
             kernels.settle(segment, first, queries, counts, places, measured)
         return measured
@@ -174,3 +197,15 @@ class Probe:
             found = self.cells(rows[few], min(sides, chosen.shape[1]), side)
             chosen[few, : found.shape[1]] = found
         return chosen
+
+
+def _smallest(values: Vectors, count: int) -> Integers:
+    """(m, count), where the smallest of each row stand, in order, ties by the first.
+
+    NumPy sorts whole numbers in vector registers, but not yet their places: so the places are made part of the numbers.
+    """
+    bits = values.view(np.int32).astype(np.int64)
+    keys = ((bits ^ ((bits >> 63) & 0x7FFFFFFF)) << 32) | np.arange(values.shape[1])
+    best = np.sort(np.partition(keys, count - 1, axis=1)[:, :count], axis=1)
+    places: Integers = best & 0xFFFFFFFF
+    return places
