@@ -105,7 +105,13 @@ _LONG: dict[str, Any] = {"schedule": OneCycle(peak=0.025, warmup=0.15), "dropout
 _BY_METHOD: dict[tuple[str, str, str], dict[str, Any]] = {  # what a method changes: (name, data set, method) -> fields
     ("compact", "cifar100", "distance"): _LONG,
     ("compact", "cifar100", "both"): _LONG,
-    ("compact", "cifar100", "adversarial"): {"dropout": 0.0, "weight_decay": 5e-4, "epsilon_ramp": 1.0},
+    ("compact", "cifar100", "adversarial"): {
+        "schedule": OneCycle(peak=0.1, warmup=0.15),
+        "epochs": 40,
+        "dropout": 0.0,
+        "weight_decay": 5e-4,
+        "epsilon_ramp": 1.0,
+    },
     ("compact", "svhn", "adversarial"): {"weight_decay": 1e-3, "epsilon_ramp": 1.0},
     ("compact", "stl10-32", "distance"): {"schedule": OneCycle(peak=0.02)},
 }
