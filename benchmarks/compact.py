@@ -145,7 +145,12 @@ def _name(dataset: str, method: str, seed: int) -> str:
 
 
 def _done() -> dict[str, Any]:
-    return json.loads(RESULTS.read_text())["runs"] if RESULTS.exists() else {}
+    """The runs in the result file, but for those of a recipe that has changed since."""
+    from vicinal.learn.recipes import named
+
+    runs = json.loads(RESULTS.read_text())["runs"] if RESULTS.exists() else {}
+    now = {name: named("compact", *name.rsplit("-", 2)[:2]).to_json() for name in runs}
+    return {name: found for name, found in runs.items() if found["recipe"] == now[name]}
 
 
 def _write(said: dict[str, Any]) -> None:
