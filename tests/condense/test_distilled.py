@@ -68,7 +68,7 @@ def test_the_lesson_is_what_the_bank_says_of_each_point_without_it():
     bank = clustered(80)
     weights = np.random.default_rng(0).uniform(0.5, 3, 80)
     task = Task(bank.vectors, bank.labels.astype(np.int32), weights, np.full(5, 2), 0)
-    found = distilled._lesson(task, np.zeros(8, np.float32))
+    found = distilled._lesson(task, task.whole, np.zeros(8, np.float32))
     for i in (0, 17, 79):
         gaps = np.linalg.norm(bank.vectors.astype(float) - bank.vectors[i], axis=1)
         gaps[i] = np.inf
@@ -82,7 +82,7 @@ def test_the_lesson_is_what_the_bank_says_of_each_point_without_it():
 def test_learning_lowers_the_loss_below_that_of_the_centres_it_starts_from():
     bank = clustered(1000, classes=10)
     task = Task(bank.vectors, bank.labels.astype(np.int32), np.ones(1000), np.full(10, 1), 0)
-    lesson = distilled._lesson(task, np.zeros(8, np.float32))
+    lesson = distilled._lesson(task, task.whole, np.zeros(8, np.float32))
     losses = {}
     for method in ("distilled", "k-means"):
         small = condense(bank, method, share=0.05).bank

@@ -15,6 +15,7 @@ from vicinal.condensation.task import Kept, Task
 from vicinal.mass import log_weights
 from vicinal.progress import track
 from vicinal.search import BruteSearch, Points
+from vicinal.search.exact import ExactSearch
 from vicinal.search.protocol import Codes
 from vicinal.search.threads import spread
 
@@ -88,7 +89,7 @@ class Lesson:
 def _lesson(task: Task, vectors: Vectors, centre: Vectors) -> Lesson:
     """Of every point: the classes of its neighbours in the bank without it, by their weight, and its own class."""
     n = len(task.codes)
-    search = BruteSearch(Points.of(vectors, task.codes.astype(np.int64), task.masses))
+    search = ExactSearch(Points.of(vectors, task.codes.astype(np.int64), task.masses))
     found = search.nearest(vectors, min(_K, n - 1), exclude=np.arange(n))
     logs = log_weights(found.distances, "exp", task.masses[found.places])
     shares = np.exp(logs - logs.max(axis=1, keepdims=True))

@@ -9,9 +9,9 @@
     approximate    looks where neighbours mostly are, by a share of them that it has measured
     device         looks at every point on a device of torch; the same answer
 
-``kernels`` and ``weighing`` are compiled loops; ``dots`` multiplies numbers of 8 bits, ``picking`` picks large values out; ``shifting`` makes queries ready for products; ``threads`` shares the
-cores out. A search knows places (rows of the segments) and class codes; the bank turns them into the user's rows and
-labels.
+``kernels`` and ``weighing`` are compiled loops; ``dots`` multiplies numbers of 8 bits, ``picking`` picks large values
+out; ``shifting`` makes queries ready for products; ``threads`` shares the cores out. A search knows places (rows of the
+segments) and class codes; the bank turns them into the user's rows and labels.
 """
 
 from __future__ import annotations
