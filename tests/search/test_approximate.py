@@ -319,7 +319,7 @@ def test_each_cell_begins_with_a_block_of_its_own_and_every_point_lies_in_one():
     queries = rng.integers(-127, 128, (dots.GROUP, 8))
     found = np.empty((dots.GROUP, dots.BLOCK), np.int32)
     for block in range(6):
-        dots.dots_of_block(found, blocks.numbers[block], (queries + 128).astype(np.uint8), blocks.begins[block])
+        dots.dots_of_block(found, blocks.numbers, block, (queries + 128).astype(np.uint8), 0, blocks.begins)
         there = lying[block] >= 0
         np.testing.assert_array_equal(found[:, there], queries[:, :6] @ numbers[lying[block][there]].T.astype(int))
 

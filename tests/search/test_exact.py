@@ -82,7 +82,7 @@ def test_a_point_within_the_bar_is_never_sifted_out_rounding_included(world, dat
     found = np.empty((dots.GROUP, dots.TILE), np.int32)
     for i in np.flatnonzero(asked.decided):
         group = i // dots.GROUP * dots.GROUP
-        dots.dots(found, tiles.numbers[0], asked.numbers[group : group + dots.GROUP], tiles.begins[0])
+        dots.dots(found, tiles.numbers, 0, asked.numbers, group, tiles.begins)
         left = found[i - group].astype(np.float32) - tiles.halves[0] * np.float32(asked.facts[i, 3])
         for j in np.setdiff1d(np.arange(min(9, len(vectors))), points.outliers):
             gaps = [Fraction(float(a)) - Fraction(float(b)) for a, b in zip(vectors[j], queries[i], strict=True)]
@@ -96,7 +96,7 @@ def test_most_points_beyond_the_bar_are_sifted_out():
     shadows = Shadows.of(points, turned(axes_of(points)))
     asked, (tiles,) = shadows.ask(queries, points), shadows.tiles
     found = np.empty((dots.GROUP, dots.TILE), np.int32)
-    dots.dots(found, tiles.numbers[0], asked.numbers[:4], tiles.begins[0])
+    dots.dots(found, tiles.numbers, 0, asked.numbers, 0, tiles.begins)
     distances = np.linalg.norm(queries[:4, None].astype(float) - vectors[: dots.TILE], axis=2)
     for i in range(4):
         bar = np.sort(distances[i])[20]
@@ -110,21 +110,21 @@ def test_most_points_beyond_the_bar_are_sifted_out():
 def test_both_loops_multiply_exactly(data, steps, seed):
     rng = np.random.default_rng(seed)
     most = data.draw(st.sampled_from([1, 127]))
-    numbers = rng.integers(-most, most + 1, (dots.STEP * steps, dots.TILE)).astype(np.int8)
-    queries = rng.integers(-127, 128, (dots.GROUP, len(numbers)))
-    begin = (-128 * numbers.sum(axis=0, dtype=np.int32)).astype(np.int32)
+    numbers = rng.integers(-most, most + 1, (3, dots.STEP * steps, dots.TILE)).astype(np.int8)
+    queries = rng.integers(-127, 128, (2 * dots.GROUP, numbers.shape[1]))
+    begins = (-128 * numbers.sum(axis=1, dtype=np.int32)).astype(np.int32)
     for multiply, instructed in ((dots.dots, dots.INSTRUCTED), (dots.plain, False)):
         found = np.zeros((dots.GROUP, dots.TILE), np.int32)
-        multiply(found, dots.laid(numbers, instructed=instructed), (queries + 128).astype(np.uint8), begin)
-        np.testing.assert_array_equal(found, queries @ numbers.astype(int))
+        multiply(found, dots.laid(numbers, instructed=instructed), 1, (queries + 128).astype(np.uint8), 4, begins)
+        np.testing.assert_array_equal(found, queries[4:] @ numbers[1].astype(int))
 
 
 def test_the_largest_products_are_exact_in_float32():
-    numbers = np.full((dots.COLUMNS, dots.TILE), 127, np.int8)
-    numbers[0, 0] = 126
+    numbers = np.full((1, dots.COLUMNS, dots.TILE), 127, np.int8)
+    numbers[0, 0, 0] = 126
     queries = np.full((dots.GROUP, dots.COLUMNS), 127 + 128, np.uint8)
     found = np.zeros((dots.GROUP, dots.TILE), np.int32)
-    dots.plain(found, dots.laid(numbers, instructed=False), queries, np.zeros(dots.TILE, np.int32))
+    dots.plain(found, dots.laid(numbers, instructed=False), 0, queries, 0, np.zeros((1, dots.TILE), np.int32))
     assert found[0, 1] == 127 * 127 * dots.COLUMNS < 2**24
     assert found[0, 0] == found[0, 1] - 127
 

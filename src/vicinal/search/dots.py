@@ -39,13 +39,13 @@ def laid(numbers: Bytes, *, instructed: bool = INSTRUCTED) -> Bytes:
 
 
 @compiled(fastmath=FAST)
-def plain(found, tile, queries, begin):
+def plain(found, tiles, number, queries, row, begins):
     """As ``dots``, by a loop over tiles that are laid for it."""
-    width = tile.shape[2]
-    asked, sums = np.empty(queries.shape, np.float32), np.zeros((GROUP, width), np.float32)
+    tile, width = tiles[number], tiles.shape[3]
+    asked, sums = np.empty((GROUP, queries.shape[1]), np.float32), np.zeros((GROUP, width), np.float32)
     for g in range(GROUP):
         for t in range(queries.shape[1]):
-            asked[g, t] = np.float32(queries[g, t]) - np.float32(128)
+            asked[g, t] = np.float32(queries[row + g, t]) - np.float32(128)
     a, b, c, d = sums[0], sums[1], sums[2], sums[3]
     for step in range(tile.shape[0]):
         x0, x1, x2, x3 = tile[step, 0], tile[step, 1], tile[step, 2], tile[step, 3]
@@ -72,7 +72,7 @@ def plain(found, tile, queries, begin):
 def _generator(width, registers):
     """Code for ``dots`` of so many points, all arrays contiguous.
 
-    For as many points as fill some registers: sums for four queries stay in registers, from ``begin`` on, until all
+    For as many points as fill some registers: sums for four queries stay in registers, from ``begins`` on, until all
     columns are multiplied; then they go out.
     """
     word, size = ir.IntType(32), ir.IntType(64)
@@ -80,12 +80,14 @@ def _generator(width, registers):
     whole = width // _LANES  # registers that a step takes
 
     def generate(context, builder, signature, args):
-        arrays = [
-            context.make_array(kind)(context, builder, value) for kind, value in zip(signature.args, args, strict=True)
-        ]
+        arrays = [context.make_array(signature.args[i])(context, builder, args[i]) for i in (0, 1, 3, 5)]
+        number, row = args[2], args[4]
+        steps = builder.extract_value(arrays[1].shape, 1)
         out, points, begins = (builder.bitcast(arrays[i].data, register.as_pointer()) for i in (0, 1, 3))
         asked = builder.bitcast(arrays[2].data, word.as_pointer())
-        steps = builder.extract_value(arrays[1].shape, 0)
+        points = builder.gep(points, [builder.mul(number, builder.mul(steps, ir.Constant(size, whole)))])
+        begins = builder.gep(begins, [builder.mul(number, ir.Constant(size, whole))])
+        asked = builder.gep(asked, [builder.mul(row, steps)])
         product = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(register, [register] * 3), "llvm.x86.avx512.vpdpbusd.512"
         )
@@ -104,8 +106,8 @@ def _generator(width, registers):
                 for g in range(GROUP):
                     builder.store(start, sums[g][column])
             with cgutils.for_range(builder, steps) as loop:
-                row = builder.mul(loop.index, at(whole))
-                here = [load(points, builder.add(row, at(part + column))) for column in range(registers)]
+                step = builder.mul(loop.index, at(whole))
+                here = [load(points, builder.add(step, at(part + column))) for column in range(registers)]
                 for g in range(GROUP):
                     numbers = load(asked, builder.add(builder.mul(steps, at(g)), loop.index))
                     first = builder.insert_element(nothing, numbers, ir.Constant(word, 0))
@@ -123,33 +125,35 @@ def _generator(width, registers):
 
 
 @intrinsic
-def _of_tile(context, found, tile, queries, begin):
-    return types.void(found, tile, queries, begin), _generator(TILE, 4)
+def _of_tile(context, found, tiles, number, queries, row, begins):
+    return types.void(found, tiles, types.int64, queries, types.int64, begins), _generator(TILE, 4)
 
 
 @intrinsic
-def _of_block(context, found, block, queries, begin):
-    return types.void(found, block, queries, begin), _generator(BLOCK, 2)
+def _of_block(context, found, blocks, number, queries, row, begins):
+    return types.void(found, blocks, types.int64, queries, types.int64, begins), _generator(BLOCK, 2)
 
 
 @compiled()
-def _fast(found, tile, queries, begin):
-    _of_tile(found, tile, queries, begin)
+def _fast(found, tiles, number, queries, row, begins):
+    _of_tile(found, tiles, number, queries, row, begins)
 
 
 @compiled()
-def _fast_of_block(found, block, queries, begin):
-    _of_block(found, block, queries, begin)
+def _fast_of_block(found, blocks, number, queries, row, begins):
+    _of_block(found, blocks, number, queries, row, begins)
 
 
 dots = _fast if INSTRUCTED else plain
-"""``dots(found, tile, queries, begin)``: the products of a tile's points with four queries.
+"""``dots(found, tiles, number, queries, row, begins)``: the products of a tile's points with four queries.
 
 Args:
     found: int32 (GROUP, TILE), filled.
-    tile: int8, see ``laid``.
-    queries: uint8 (GROUP, columns), 128 more than the numbers of each.
-    begin: int32 (TILE,), -128 times the sum of the numbers of each point.
+    tiles: int8, see ``laid``.
+    number: which of them.
+    queries: uint8 (m, columns), 128 more than the numbers of each.
+    row: the first of the four.
+    begins: int32 (tiles, TILE), -128 times the sum of the numbers of each point.
 """
 
 dots_of_block = _fast_of_block if INSTRUCTED else plain

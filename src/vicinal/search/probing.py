@@ -83,7 +83,7 @@ def scan(
                 for t in range(shadows.shape[1]):
                     base[g] += shadows[i, t] * centres[cell, t]
             for block in range(starts[cell], starts[cell + 1]):
-                dots_of_block(products, blocks[block], group, begins[block])
+                dots_of_block(products, blocks, block, group, 0, begins)
                 for g in range(size):
                     i = who[first + g]
                     largest, start, part, same = LOWEST, base[g], parts[i], side == SAME

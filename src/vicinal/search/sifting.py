@@ -103,7 +103,7 @@ def sift(
         for i in range(m):
             reach[i] = needed(facts[tile], asked[i], bars[i]) if counts[i] >= 0 and room[i] >= 0 else np.inf
         for group in range(0, m, GROUP):
-            dots(found, tiles[tile], numbers[group : group + GROUP], begins[tile])
+            dots(found, tiles, tile, numbers, group, begins)
             n = _list(
                 found, halves[tile], asked, group, reach, codes[tile], wanted, side, hit, words, who, which, n
             )  # fmt: skip
@@ -182,7 +182,7 @@ def fold(tiles, begins, halves, facts, codes, numbers, asked, wanted, side, valu
                 values[group + g, j] = LOWEST
                 places[group + g, j] = 0
         for tile in range(tiles.shape[0]):
-            dots(found, tiles[tile], numbers[group : group + GROUP], begins[tile])
+            dots(found, tiles, tile, numbers, group, begins)
             scale = np.float32(facts[tile, 0])
             for g in range(GROUP):
                 i, same, part = group + g, side == SAME, np.float32(asked[group + g, 3])
