@@ -99,15 +99,14 @@ class ApproximateSearch:
         near = None if predicted is None else np.full((m, 2), np.inf)
         near_places = None if predicted is None else np.full((m, 2), -1, np.int64)
         found = Found(np.empty((m, k)), np.empty((m, k), np.int64), near, near_places, effort.measured.recall)
-        undecided = np.zeros(m, np.bool_)
 
         def work(rows: slice, halt: Halt) -> None:
             if not halt.is_set():
                 wanted = None if predicted is None else predicted[rows]
-                undecided[rows] = _Pass(self, effort, queries[rows], skip[rows], wanted).run(found, rows)
+                rest = _Pass(self, effort, queries[rows], skip[rows], wanted).run(found, rows)
+                self._leave(found, rows.start + np.flatnonzero(rest), queries, skip, predicted)
 
         self._each(m, effort, work)
-        self._leave(found, np.flatnonzero(undecided), queries, skip, predicted)
         return found
 
     def masses(

@@ -125,19 +125,17 @@ class ExactSearch:
         skip = np.full(m, -1, np.int64) if exclude is None else exclude
         sides = () if predicted is None else (np.full((m, 2), np.inf), np.full((m, 2), -1, np.int64))
         found = Found(np.empty((m, k)), np.empty((m, k), np.int64), *sides)
-        undecided = np.zeros(m, np.bool_)
 
         def work(rows: slice, halt: Halt) -> None:
             part = _Pass(self, queries[rows], k, skip[rows], None if predicted is None else predicted[rows], halt)
             part.run()
             _put(found, rows, part.found)
-            undecided[rows] = part.undecided
+            rest = rows.start + np.flatnonzero(part.undecided)
+            if len(rest) and not halt.is_set():  # here, where the matrix library keeps to the thread it is called from
+                asked = None if predicted is None else predicted[rest]
+                _put(found, rest, self.brute.nearest(queries[rest], k, exclude=skip[rest], predicted=asked))
 
         self._each(m, work)
-        rest = np.flatnonzero(undecided)
-        if len(rest):
-            asked = None if predicted is None else predicted[rest]
-            _put(found, rest, self.brute.nearest(queries[rest], k, exclude=skip[rest], predicted=asked))
         return found
 
     def masses(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -43,22 +44,42 @@ def spread(work: Callable[[_Item, Halt], _Result], items: Sequence[_Item]) -> li
     """The results of ``work`` on each item, in order, on all cores at once.
 
     ``work`` must spend its time where Python's lock is released: in NumPy products and compiled loops. It is handed an
-    event besides, and should come to an end soon after that is set, which happens on Ctrl-C. Any number of threads may
-    call this at the same time; the last to leave gives the matrix library its threads back.
+    event besides, and should come to an end soon after that is set, which happens on Ctrl-C and when another piece of
+    work fails. Any number of threads may call this at the same time; the last to leave gives the matrix library its
+    threads back.
     """
     halt = Halt()
-    if len(items) < 2:
+    helpers = min(cores(), len(items)) - 1
+    if helpers < 1:
         return [work(item, halt) for item in items]
+    waiting, found = deque(enumerate(items)), {}
+
+    def serve() -> None:
+        while not halt.is_set():
+            try:
+                place, item = waiting.popleft()
+            except IndexError:
+                return
+            try:
+                found[place] = work(item, halt)
+            except BaseException:
+                halt.set()
+                raise
+
     _enter()
     try:
-        with ThreadPoolExecutor(cores(), thread_name_prefix="vicinal") as pool:
+        with ThreadPoolExecutor(helpers, thread_name_prefix="vicinal") as pool:
+            busy = [pool.submit(serve) for _ in range(helpers)]
             try:
-                return list(pool.map(lambda item: work(item, halt), items))
+                serve()  # the caller's own core is awake, and new threads find the others idle
+                for helper in busy:
+                    helper.result()
             except BaseException:
                 halt.set()
                 raise
     finally:
         _leave()
+    return [found[place] for place in range(len(items))]
 
 
 def _enter() -> None:
