@@ -267,5 +267,5 @@ def test_a_query_that_would_have_to_measure_too_many_points_goes_to_brute_force(
     )
     queries = rng.standard_normal((50, 20), dtype=np.float32)
     found = ExactSearch(points, 3).nearest(queries, 20)
-    assert asked == [50]
+    assert sum(asked) == 50  # in as many pieces as there are cores
     assert (found.places == whole(BruteSearch(points), queries, 20).places).all()

@@ -27,7 +27,7 @@ from vicinal.search.brute import BruteSearch
 from vicinal.search.points import Points
 from vicinal.search.probe import Contents, Probe
 from vicinal.search.protocol import Codes, Found, Masses, Measured
-from vicinal.search.threads import Halt, cores, spread
+from vicinal.search.threads import Halt, cores, rounds, spread
 
 __all__ = ["ApproximateSearch", "Effort"]
 
@@ -126,10 +126,7 @@ class ApproximateSearch:
     def _each(self, m: int, effort: Effort, work: Any) -> None:
         """Run ``work`` on all queries, a chunk on each core at a time."""
         each = 12 * Probe.room(effort.keep) + 8 * effort.keep
-        size = max(1, min(_QUERIES, _ROOM // each, -(-m // cores())))
-        chunks = [slice(start, min(m, start + size)) for start in range(0, m, size)]
-        rounds = [chunks[start : start + cores()] for start in range(0, len(chunks), cores())]
-        for batch in track(rounds, "searching"):
+        for batch in track(rounds(m, max(1, min(_QUERIES, _ROOM // each)), cores()), "searching"):
             spread(work, batch)
 
     def _leave(self, found: Found, rest: Integers, queries: Vectors, skip: Integers, predicted: Codes | None) -> None:

@@ -33,7 +33,7 @@ from vicinal.search import kernels, weighing
 from vicinal.search.points import Points, frozen
 from vicinal.search.protocol import Codes, Found, Masses
 from vicinal.search.shifting import scale_of, shift
-from vicinal.search.threads import Halt, cores, spread
+from vicinal.search.threads import Halt, cores, rounds, spread
 
 __all__ = ["BruteSearch", "masses_of"]
 
@@ -98,11 +98,8 @@ class BruteSearch:
         each = 12 * (_capacity(k, len(self.points)) + len(self.points.outliers)) + 8 * classes
         room = _ROOM // cores() // each
         many = m >= _FEW and room >= _FEW // 2
-        size = max(1, min(room, _QUERIES, -(-m // cores()))) if many else max(1, min(room, _FEW))
-        chunks = [slice(start, min(m, start + size)) for start in range(0, m, size)]
-        together = cores() if many else 1
-        rounds = [chunks[start : start + together] for start in range(0, len(chunks), together)]
-        for batch in track(rounds, "searching"):
+        most, together = (_QUERIES, cores()) if many else (_FEW, 1)
+        for batch in track(rounds(m, max(1, min(room, most)), together), "searching"):
             spread(work, batch)
 
     @cached_property

@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 _FEW = 10_000  # points below which nothing is faster than looking at all
 _STALE = 8  # built anew when one point in so many has come or gone
-_CELLS = 4.0  # times the root of the number of points
+_CELLS = 2.0  # times the root of the number of points
 
 
 def approximate(points: Points, recall: float, before: Search | None = None) -> ApproximateSearch:

@@ -31,7 +31,7 @@ from vicinal.search.dots import TILE
 from vicinal.search.points import Points, frozen
 from vicinal.search.protocol import Codes, Found, Masses
 from vicinal.search.shadows import Shadows, Tiles, axes_of, drawn, tiled, turned
-from vicinal.search.threads import Halt, cores, spread
+from vicinal.search.threads import Halt, cores, rounds, spread
 from vicinal.search.worth import best_width
 
 __all__ = ["ExactSearch"]
@@ -146,10 +146,7 @@ class ExactSearch:
 
     def _each(self, m: int, work: Any) -> None:
         _ = self.halves, self.codes, self.apart, self.sample  # made once, before the threads begin
-        size = max(1, min(_QUERIES, -(-m // cores())))
-        chunks = [slice(start, min(m, start + size)) for start in range(0, m, size)]
-        rounds = [chunks[start : start + cores()] for start in range(0, len(chunks), cores())]
-        for batch in track(rounds, "searching"):
+        for batch in track(rounds(m, _QUERIES, cores()), "searching"):
             spread(work, batch)
 
 

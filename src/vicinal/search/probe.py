@@ -200,12 +200,12 @@ class Probe:
 
 
 def _smallest(values: Vectors, count: int) -> Integers:
-    """(m, count), where the smallest of each row stand, in order, ties by the first.
+    """(m, count), where about the smallest of each row stand, in order: of values nearly equal, the first come first.
 
-    NumPy sorts whole numbers in vector registers, but not yet their places: so the places are made part of the numbers.
+    NumPy sorts whole numbers in vector registers, but not yet their places: so the places take the last bits of them.
     """
-    bits = values.view(np.int32).astype(np.int64)
-    keys = ((bits ^ ((bits >> 63) & 0x7FFFFFFF)) << 32) | np.arange(values.shape[1])
+    mask = np.int32((1 << (values.shape[1] - 1).bit_length()) - 1)
+    bits = values.view(np.int32)
+    keys = (bits ^ ((bits >> 31) & np.int32(0x7FFFFFFF))) & ~mask | np.arange(values.shape[1], dtype=np.int32)
     best = np.sort(np.partition(keys, count - 1, axis=1)[:, :count], axis=1)
-    places: Integers = best & 0xFFFFFFFF
-    return places
+    return (best & mask).astype(np.int64)

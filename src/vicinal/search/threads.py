@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["Halt", "cores", "spread"]
+__all__ = ["Halt", "cores", "rounds", "spread"]
 
 Halt = threading.Event  # set when nobody waits for the results any more
 _Item = TypeVar("_Item")
@@ -38,6 +38,19 @@ def cores() -> int:
 def _threads() -> int:
     libraries = _controller().lib_controllers
     return max([1, *(int(library.num_threads) for library in libraries if library.user_api == "blas")])
+
+
+def rounds(m: int, most: int, together: int) -> list[list[slice]]:
+    """The rows from 0 to m in slices of at most ``most``, as alike in size as they can be, so many of them in a round.
+
+    Example:
+        >>> rounds(10, most=3, together=2)
+        [[slice(0, 3, None), slice(3, 6, None)], [slice(6, 9, None), slice(9, 10, None)]]
+    """
+    count = max(1, -(-m // (most * together)) * together)
+    size = max(1, -(-m // count))
+    slices = [slice(start, min(m, start + size)) for start in range(0, m, size)]
+    return [slices[start : start + together] for start in range(0, len(slices), together)]
 
 
 def spread(work: Callable[[_Item, Halt], _Result], items: Sequence[_Item]) -> list[_Result]:
