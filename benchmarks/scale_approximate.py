@@ -111,9 +111,8 @@ def _auroc(world: World, brute: Bank, bank: Bank) -> dict[str, float] | None:
     """AUROC of errors by both searches, where there are errors."""
     if world.truth is None or (world.predicted == world.truth).all():
         return None
-    few = world.first(4 * FEWER)
-    correct = few.predicted == few.truth
-    full, short = (distance(each, few.asked, few.predicted, k=K).log_odds for each in (brute, bank))
+    correct = world.predicted == world.truth
+    full, short = (distance(each, world.asked, world.predicted, k=K).log_odds for each in (brute, bank))
     return {"brute": round(auroc(full, correct), 5), "approximate": round(auroc(short, correct), 5)}
 
 

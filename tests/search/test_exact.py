@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -127,6 +130,26 @@ def test_the_largest_products_are_exact_in_float32():
     dots.plain(found, dots.laid(numbers, instructed=False), 0, queries, 0, np.zeros((1, dots.TILE), np.int32))
     assert found[0, 1] == 127 * 127 * dots.COLUMNS < 2**24
     assert found[0, 0] == found[0, 1] - 127
+
+
+@pytest.mark.slow
+def test_a_processor_without_the_instruction_finds_the_same(tmp_path):
+    script = """
+import numpy as np
+from vicinal import Bank
+from vicinal.search import dots
+rng = np.random.default_rng(0)
+spread = 1 / np.arange(1, 41) ** 1.5
+vectors = (rng.standard_normal((12_000, 40)) * spread).astype(np.float32)
+labels, queries = rng.integers(0, 5, 12_000), vectors[:200] + np.float32(0.01)
+found = [Bank(vectors, labels, search=name).nearest(queries, 9) for name in ("brute", "exact")]
+near = Bank(vectors, labels, search="approximate", recall=0.95).nearest(queries, 9)
+same = all(np.array_equal(*(getattr(one, name) for one in found)) for name in ("distances", "indices"))
+print(dots.INSTRUCTED, same, (near.distances <= found[0].distances[:, -1:]).mean() > 0.94)
+"""
+    env = {**os.environ, "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(tmp_path)}
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=env).stdout
+    assert said.split() == ["False", "True", "True"]
 
 
 def test_turned_axes_lengthen_nothing():

@@ -1,8 +1,7 @@
 """Products of vectors of small whole numbers, of 8 bits: shadows of points with those of queries.
 
-Processors with AVX-512 VNNI multiply 64 such numbers and add them up by fours in one instruction: eight times as many
-as NumPy multiplies in float32 in the same time. No compiler finds that instruction by itself, so ``dots`` is written in
-LLVM's own terms for them; elsewhere it is a plain loop. Both are exact.
+Processors with AVX-512 VNNI multiply 64 such numbers and add them up by fours in one instruction. No compiler finds it
+by itself, so ``dots`` is written in LLVM's own terms for them; elsewhere it is a plain loop. Both are exact.
 
 The instruction takes the numbers of a query unsigned, so a query lies in memory with 128 added to each of them, and the
 sums begin at -128 times the sum of the point's numbers.
@@ -10,10 +9,10 @@ sums begin at -128 times the sum of the point's numbers.
 
 from __future__ import annotations
 
-import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
+from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 from vicinal.checks import Bytes
@@ -27,7 +26,8 @@ TILE = 256  # points in a tile
 BLOCK = 32  # points in a block, for those who have few that lie together
 STEP = 4  # columns that are added up together: in a tile, those of a point lie side by side for the instruction
 COLUMNS = 1024  # at most: so every sum of products is below 2^24, and exact in float32 too
-INSTRUCTED = bool(llvm.get_host_cpu_features().get("avx512vnni"))
+# whether Numba compiles for such a processor: by what it knows its compiled loops by, too
+INSTRUCTED = "+avx512vnni" in cpu_target.target_context.codegen().magic_tuple()[2].split(",")
 
 _LANES = 16  # whole numbers of 32 bits in a register
 
