@@ -109,10 +109,16 @@ class Tiles:
         )
 
     @classmethod
-    def joined(cls, parts: list[Tiles]) -> Tiles:
-        """Tiles one after the other."""
-        names = ("numbers", "begins", "halves", "facts")
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    def room_for(cls, count: int, part: Tiles) -> Tiles:
+        """Room for so many tiles like those of a part."""
+        arrays = (part.numbers, part.begins, part.halves, part.facts)
+        return cls(*(np.empty((count, *array.shape[1:]), array.dtype) for array in arrays))
+
+    def put(self, first: int, part: Tiles) -> None:
+        """Part of the tiles, from one on."""
+        for name in ("numbers", "begins", "halves", "facts"):
+            own = getattr(part, name)
+            getattr(self, name)[first : first + len(own)] = own
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,16 +163,19 @@ class Shadows:
     def _cast(self, segment: Vectors, points: Points, first: int) -> Tiles:
         usual = points.living & (points.squares < _HUGE)
         usual[points.outliers] = False
-        parts, waiting, at = [], np.empty((0, self.columns)), first
+        found, waiting, at = None, np.empty((0, self.columns)), 0
         for start, block in pages.walk(frozen(segment), _ROWS):
             ready = np.concatenate([waiting, self.cast(block, points.centre)])
             whole = len(ready) if start + len(block) == len(segment) else len(ready) // TILE * TILE
             waiting = ready[whole:]  # blocks of a file may end anywhere
             if whole:
-                rows = slice(at, at + whole)
-                parts.append(self._tiles(ready[:whole], points.squares[rows], usual[rows]))
+                rows = slice(first + at, first + at + whole)
+                part = self._tiles(ready[:whole], points.squares[rows], usual[rows])
+                found = found or Tiles.room_for(-(-len(segment) // TILE), part)
+                found.put(at // TILE, part)
                 at += whole
-        return Tiles.joined(parts)
+        assert found is not None
+        return found
 
     def _tiles(self, shadows: Floats, squares: Floats, usual: Flags) -> Tiles:
         lacking = -len(shadows) % TILE
