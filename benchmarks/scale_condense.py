@@ -31,7 +31,8 @@ def measure(given: Given) -> dict[str, Any]:
     seconds = timed()
     bars = [bar.to_json() for row in rows for bar in [_bar(row)]]
     bars += [
-        Bar(f"{name}, {SHAPE[0]:,} x {SHAPE[1]}: seconds", found, SECONDS).to_json() for name, found in seconds.items()
+        Bar(f"{name}, {SHAPE[0]:,} x {SHAPE[1]}: seconds", found["seconds"], SECONDS).to_json()
+        for name, found in seconds.items()
     ]
     return {"share": SHARE, "real": rows, "seconds": seconds, "bars": bars}
 
